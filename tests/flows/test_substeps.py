@@ -406,3 +406,11 @@ async def test_two_calls_with_one_key_do_not_share_an_answer(place: Place) -> No
 
     result = await steps.run({}, on=await place.hf())
     assert (result.failed, done) == (True, ["A1"])
+    reads = Flow("reads", effect="read")
+
+    @reads.script
+    async def look(s: Any, ctx: Context) -> dict[str, Any]:
+        return {"found": [await ctx.step("look", done.copy, effect="read", key="look") for _ in range(2)]}
+
+    result = await reads.run({}, on=await place.hf())
+    assert result.state["found"] == [["A1"], ["A1"]]

@@ -221,7 +221,8 @@ class Context(ContextFacts):
     ) -> Any:
         """Run `fn` once: its result is recorded, and on re-entry returned without running it again.
 
-        `effect` as for nodes. `key` replaces the call's number where order depends on arrival.
+        `effect` as for nodes. `key` replaces the call's number where order depends on arrival; a second step
+        with the same key is an error, unless it is `pure` or `read` and gets what is recorded.
         `idempotent=True` says that the callee deduplicates by a key, so that it may simply run again; where
         `fn` has a parameter `idempotency_key`, it is given that key, the same over all attempts.
         `idempotency_key` is that key if it is not to be derived from the place of the call.
@@ -236,7 +237,7 @@ class Context(ContextFacts):
         )
         require_callable(fn, name, self.node)
         kind = effect_of(effect, name, self.node)
-        ordinal = self._numbers.take(name, key)
+        ordinal = self._numbers.take(name, key, repeats=kind in (Effect.pure, Effect.read))
         require_script(self._at, "ctx.step")
         known = self._numbers.recorded(ordinal, name)
         if known is not None and known.done:

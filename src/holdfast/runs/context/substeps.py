@@ -112,22 +112,23 @@ class Numbers:
         # A branch may run another flow in this process, whose handlers inherit the variable.
         return found if found is not None and found.numbers is self else self.root
 
-    def take(self, name: str, key: str | None) -> str:
-        """Each call takes its number at once, whatever is awaited later (D-21)."""
+    def take(self, name: str, key: str | None, *, repeats: bool = False) -> str:
+        """Each call takes its number at once, whatever is awaited later (D-21). `repeats`: a step without an
+        effect outside, of which a second call with the same key may have the recorded result."""
         self._attempt.check_open()
         self.here.require_live()
         ordinal = self.next(key)
-        self._require_new(ordinal, name, key)
+        self._require_new(ordinal, name, key, repeats=repeats)
         self.here.calls += 1
         self._asked_for.append((ordinal, name))
         return ordinal
 
-    def _require_new(self, ordinal: str, name: str, key: str | None) -> None:
+    def _require_new(self, ordinal: str, name: str, key: str | None, *, repeats: bool = False) -> None:
         """A call with the key of another would get its answer, or its result in place of an effect of its
         own. Raises InputError."""
         if key is None:
             return
-        if ordinal in self._keyed:
+        if ordinal in self._keyed and not repeats:
             raise InputError(
                 f"node {self._attempt.node.id!r} makes two calls with the key {clean_text(repr(key), 100)}; "
                 f"the second is {clean_text(repr(name), 100)}.",

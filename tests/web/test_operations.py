@@ -156,6 +156,19 @@ def test_every_panel_is_readable_in_light_in_dark_and_on_a_phone(busy: WebServer
     assert len(set(page.locator("tr.open, tr.more").evaluate_all(grounds))) == 1
     page.set_viewport_size({"width": 1280, "height": 800})
     (worker,) = busy.api("GET", "/v1/workers")["items"]
+    expect(page.get_by_role("note")).to_have_count(0)
+    run = busy.api("GET", "/v1/runs")["items"][0]["id"]
+    blocked = {"entity": "claim-7", "run": run, "flow": "claims", "nodes": "pay", "since": worker["seen_at"]}
+    gone = worker | {"name": "gone", "alive": False, "blocked_entities": [blocked | {"entity": "claim-8"}]}
+    both = [worker | {"blocked_entities": [blocked]}, gone]
+    page.route("**/v1/workers", lambda route: route.fulfill(json={"items": both, "next": None}))
+    expect(page.get_by_role("note")).to_contain_text("1 entity stays taken.")
+    expect(page.get_by_role("note").get_by_role("listitem")).to_contain_text(
+        f"claim-7: flow claims, node pay, on {worker['name']}"
+    )
+    expect(page.get_by_role("row", name=re.compile("^gone"))).not_to_contain_text(" of ")
+    inspect(page, "operations-entities")
+    page.unroute("**/v1/workers")
     (version,) = [each for each, flow in worker["versions"].items() if flow == "claims"]
     expect(page.locator("tr.more li").filter(has_text=version)).to_have_text(f"claims {version}")
     expect(page.locator("tr.more")).not_to_contain_text("-0.0")

@@ -119,6 +119,16 @@ class Away(Model, kw_only=True):
     until: str | None = None
 
 
+class BlockedEntity(Model, kw_only=True):
+    """An entity that stays taken: its run was stopped at `since`, and the code of `nodes` goes on."""
+
+    entity: str
+    run: str
+    flow: str
+    nodes: str
+    since: str
+
+
 class Bulk(Model, kw_only=True):
     """`left_out`: number by reason. In a preview `done` is the number that would be decided."""
 
@@ -1917,6 +1927,8 @@ class WebhookTaken(Model, kw_only=True):
 
 
 class Worker(Model, kw_only=True):
+    """`blocked_entities`: as of its last heartbeat."""
+
     name: str
     host: str
     pid: int
@@ -1936,3 +1948,4 @@ class Worker(Model, kw_only=True):
     ended: int
     records_per_second: float
     ended_per_second: float
+    blocked_entities: list[BlockedEntity] = []

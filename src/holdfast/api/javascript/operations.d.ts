@@ -1133,6 +1133,15 @@ export interface BeginSession {
   token: string;
 }
 
+/** An entity that stays taken: its run was stopped at `since`, and the code of `nodes` goes on. */
+export interface BlockedEntityWire {
+  entity: string;
+  run: string;
+  flow: string;
+  nodes: string;
+  since: string;
+}
+
 /**
  * From a checkpoint, by its id or the number of its record; without, from the current position. `patch`
  * has the partitions input, scratch and artifacts, each merged key by key. `repeat_effects`: a branch
@@ -3439,6 +3448,7 @@ export interface WebhookTaken {
   status?: string | null;
 }
 
+/** `blocked_entities`: as of its last heartbeat. */
 export interface WorkerWire {
   name: string;
   host: string;
@@ -3459,6 +3469,7 @@ export interface WorkerWire {
   ended: number;
   records_per_second: number;
   ended_per_second: number;
+  blocked_entities?: BlockedEntityWire[];
 }
 
 export interface YankReason {

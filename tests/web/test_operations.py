@@ -143,6 +143,8 @@ def test_every_panel_is_readable_in_light_in_dark_and_on_a_phone(busy: WebServer
         expect(page.get_by_role("main").get_by_text(text).first).to_be_visible()
         expect(page.locator(".skeleton")).to_have_count(0)
         wrong[panel] = wrong_in(page, f"operations-{panel}")
+        # What is empty says what would be there, or what to do.
+        wrong[panel] += page.locator(".panel > .notice:not(:has(p.muted))").all_text_contents()
     assert {panel: found for panel, found in wrong.items() if found} == {}
     page.goto(f"{busy.address}/operations/workers")
     page.locator(".opener").first.click()

@@ -162,10 +162,15 @@ def test_every_panel_is_readable_in_light_in_dark_and_on_a_phone(busy: WebServer
     run = busy.api("GET", "/v1/runs")["items"][0]["id"]
     blocked = {"entity": "claim-7", "run": run, "flow": "claims", "nodes": "pay", "since": worker["seen_at"]}
     gone = worker | {"name": "gone", "alive": False, "blocked_entities": [blocked | {"entity": "claim-8"}]}
-    both = [worker | {"blocked_entities": [blocked]}, gone]
+    both = [worker | {"blocked_entities": [blocked], "unstored": {run: "The bucket does not answer."}}, gone]
     page.route("**/v1/workers", lambda route: route.fulfill(json={"items": both, "next": None}))
-    expect(page.get_by_role("note")).to_contain_text("1 entity stays taken.")
-    expect(page.get_by_role("note").get_by_role("listitem")).to_contain_text(
+    notes = page.get_by_role("note")
+    expect(notes.nth(1)).to_contain_text("1 run waits for the blob store.")
+    expect(notes.nth(1).get_by_role("listitem")).to_have_text(
+        f"{run[:8]}, {worker['name']}: The bucket does not answer."
+    )
+    expect(notes.first).to_contain_text("1 entity stays taken.")
+    expect(notes.first.get_by_role("listitem")).to_contain_text(
         f"claim-7: flow claims, node pay, on {worker['name']}"
     )
     expect(page.get_by_role("row", name=re.compile("^gone"))).not_to_contain_text(" of ")

@@ -1927,7 +1927,8 @@ class WebhookTaken(Model, kw_only=True):
 
 
 class Worker(Model, kw_only=True):
-    """`blocked_entities`: as of its last heartbeat."""
+    """`blocked_entities`, and `unstored`: runs that wait because a large value cannot be written to the
+    blob store, with the reason (at most 100); both as of its last heartbeat. Such a run is `running`."""
 
     name: str
     host: str
@@ -1949,3 +1950,4 @@ class Worker(Model, kw_only=True):
     records_per_second: float
     ended_per_second: float
     blocked_entities: list[BlockedEntity] = []
+    unstored: dict[str, str] = {}

@@ -3448,7 +3448,10 @@ export interface WebhookTaken {
   status?: string | null;
 }
 
-/** `blocked_entities`: as of its last heartbeat. */
+/**
+ * `blocked_entities`, and `unstored`: runs that wait because a large value cannot be written to the blob
+ * store, with the reason (at most 100); both as of its last heartbeat. Such a run is `running`.
+ */
 export interface WorkerWire {
   name: string;
   host: string;
@@ -3470,6 +3473,7 @@ export interface WorkerWire {
   records_per_second: number;
   ended_per_second: number;
   blocked_entities?: BlockedEntityWire[];
+  unstored?: Record<string, string>;
 }
 
 export interface YankReason {

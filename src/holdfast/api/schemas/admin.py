@@ -27,7 +27,8 @@ class BlockedEntityWire(msgspec.Struct, kw_only=True):
 
 
 class WorkerWire(msgspec.Struct, kw_only=True):
-    """`blocked_entities`: as of its last heartbeat."""
+    """`blocked_entities`, and `unstored`: runs that wait because a large value cannot be written to the blob
+    store, with the reason (at most 100); both as of its last heartbeat. Such a run is `running`."""
 
     name: str
     host: str
@@ -49,6 +50,7 @@ class WorkerWire(msgspec.Struct, kw_only=True):
     records_per_second: float
     ended_per_second: float
     blocked_entities: list[BlockedEntityWire] = []
+    unstored: dict[str, str] = {}
 
 
 def worker_wire(row: WorkerRow, now: int) -> WorkerWire:
@@ -73,6 +75,7 @@ def worker_wire(row: WorkerRow, now: int) -> WorkerWire:
         records_per_second=row.records_per_second,
         ended_per_second=row.ended_per_second,
         blocked_entities=[_blocked_wire(each) for each in row.blocked],
+        unstored=row.unstored,
     )
 
 

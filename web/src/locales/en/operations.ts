@@ -95,6 +95,8 @@ export const operations = {
   blocked: "{count, plural, one {# entity stays} other {# entities stay}} taken.",
   blockedHint: "Their runs were stopped, and their code goes on. If it does not return, restart that worker: its leases end, and the next runs start.",
   blockedBy: "{entity}: flow {flow}, node {nodes}, on {worker} ({host}), stopped run",
+  unstored: "{count, plural, one {# run waits} other {# runs wait}} for the blob store.",
+  unstoredHint: "A large value cannot be stored now. They go on by themselves when it can.",
   unusedDirectory: "This server does not use this directory: its people and groups get no questions. {directory, select, other {HOLDFAST_DIRECTORY names another one.} none {Start the server with HOLDFAST_DIRECTORY=store to use it.}}",
   lastRun: "Last run",
   nextTimes: "Next times",

@@ -30,6 +30,7 @@ export function Workers() {
         {(rows) => (
           <>
           <Blocked workers={rows} />
+          <Unstored workers={rows} />
           <Table
             label={t("workers")}
             rows={rows}
@@ -60,6 +61,24 @@ function Blocked({ workers }: { workers: readonly Worker[] }) {
         {found.map(({ worker, entity, run, flow, nodes, since }) => (
           <li key={`${worker.name} ${run}`}>
             {t("blockedBy", { entity, flow, nodes, worker: worker.name, host: worker.host })} <Link to="/runs/$run" params={{ run }} className="code">{run.slice(0, 8)}</Link>, <Moment at={since} seconds />
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+/** They are shown as running: nothing of them has failed. */
+function Unstored({ workers }: { workers: readonly Worker[] }) {
+  const found = workers.filter((each) => each.alive).flatMap((worker) => worker.unstored.map(([run, why]) => ({ worker: worker.name, run, why })));
+  if (found.length === 0) return null;
+  return (
+    <div className="unused" role="note">
+      <p><strong>{t("unstored", { count: found.length })}</strong> {t("unstoredHint")}</p>
+      <ul className="plain-list">
+        {found.map(({ worker, run, why }) => (
+          <li key={`${worker} ${run}`}>
+            <Link to="/runs/$run" params={{ run }} className="code">{run.slice(0, 8)}</Link>, <span className="code">{worker}</span>{": "}{why}
           </li>
         ))}
       </ul>

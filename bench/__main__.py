@@ -29,6 +29,7 @@ from bench.peers import compare
 from bench.pipelines import row_t
 from bench.postgres import row_p
 from bench.queues import row_q
+from bench.savers import row_y
 from bench.serving import row_s
 from bench.start import row_i
 from bench.steps import row_a, row_c, row_d
@@ -55,6 +56,7 @@ ROWS: dict[str, Callable[[Plan], list[Line]]] = {
     "T": row_t,
     "W": row_w,
     "X": row_x,
+    "Y": row_y,
     "S": row_s,
     "U": row_u,
 }

@@ -266,6 +266,36 @@ async def in_branches(s: dict[str, Any], ctx: Context) -> dict[str, Any]:
     return {"rows": rows, "won": won}
 
 
+paced = flow("paced", {"items": ["a", "b", "c"]}, effect="read")
+
+
+async def post(item: str, ctx: Context) -> str:
+    """An item of a map with a context is a script."""
+
+    async def act() -> str:
+        WORLD.happens(f"post {item}", ctx.run_id, key=f"{ctx.run_id}/post {item}", value=item)
+        return item
+
+    return await ctx.step(f"post {item}", act)
+
+
+paced.map("posted", over="items", body=post, into="posts", effect="read", rate="20/s")
+
+
+@paced.script
+async def mailed(s: dict[str, Any], ctx: Context) -> dict[str, Any]:
+    async def act(item: str) -> str:
+        WORLD.happens(f"mail {item}", ctx.run_id, key=f"{ctx.run_id}/mail {item}", value=item)
+        return item
+
+    async def mail(item: str) -> str:
+        return await ctx.step(f"mail {item}", act, item)
+
+    return {"mails": await ctx.map(mail, s["items"], concurrency=2, rate="50/s", limit_key="mail")}
+
+
+paced.edge("posted", mailed)
+
 waits = flow("timer", effect="pure")
 short = waits.timer("short", "20ms")
 

@@ -21,6 +21,7 @@ FLOWS = (
     "map",
     "sub",
     "script",
+    "paced",
     "retry",
     "timer",
     "emit",

@@ -14,13 +14,18 @@ from tests.crash.test_points_sqlite import PLACES
 # One flow for each point with all tests, the others with the soak: a server takes its time.
 FIRST = {point: (name, nth) for point, name, nth in reversed(PLACES)}
 
+# Each worth a proof with all tests too.
+KEPT = {("after_substep", "branches"), ("after_substep", "paced")}
+
 
 def _place(point: str, name: str, nth: int) -> object:
-    first = FIRST[point] == (name, nth) or (point, name) == ("after_substep", "branches")
+    first = FIRST[point] == (name, nth) or (point, name) in KEPT
     return pytest.param(point, name, nth, marks=() if first else pytest.mark.soak)
 
 
-@pytest.mark.covers("USERS-STEP-KILL", "USERS-GATHER", "CRASH-*-postgres", "FLEET-PG-15", "D-39", "D-13")
+@pytest.mark.covers(
+    "USERS-STEP-KILL", "USERS-GATHER", "USERS-MAP-RATE", "CRASH-*-postgres", "FLEET-PG-15", "D-39", "D-13"
+)
 @pytest.mark.parametrize(("point", "name", "nth"), [_place(*place) for place in PLACES])
 def test_run_ends_as_in_peace_when_its_process_dies_at_a_crash_point_on_postgres(
     point: str, name: str, nth: int, tmp_path: Path

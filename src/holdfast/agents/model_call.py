@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from holdfast.agents.digests import request_digests
 from holdfast.agents.messages import ModelReply, ModelRequest, message_to_plain
 from holdfast.agents.model import Model, StreamCallback
 from holdfast.agents.node_scope import AgentScope
@@ -51,6 +52,7 @@ class ModelCall:
     async def make(self, request: ModelRequest, bounds: CallBounds, turn: int) -> dict[str, Any]:
         """What is recorded of it."""
         ctx = self.at.ctx
+        ctx.note_digests(**request_digests(self.model, request))
         started = ctx.now()
         reply = await self._reply(request, bounds, started)
         ctx.flush_chunks()

@@ -10,6 +10,8 @@ from typing import Any, Final, cast
 
 import msgspec
 
+from holdfast._version import __version__
+from holdfast.agents.digests import digest, model_digest
 from holdfast.agents.messages import FINAL, Message, ModelReply, ModelRequest, ToolSpec
 from holdfast.agents.model import Model
 from holdfast.agents.reservation import JudgeBudget
@@ -48,6 +50,16 @@ class ModelJudge:
         self.model = model
         self.criteria = criteria
         self.max_tokens = max_tokens
+
+    def digests(self) -> dict[str, str]:
+        """Of what its judgement depends on, besides the facts."""
+        return {
+            "judge": digest([self.criteria, self.max_tokens]),
+            "model": model_digest(self.model),
+            "prompt": digest(_TASK),
+            "tools": digest(VERDICT),
+            "holdfast": __version__,
+        }
 
     async def judge(self, facts: Mapping[str, Any]) -> Judgement:
         """Raises ModelError."""

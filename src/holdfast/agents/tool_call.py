@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import msgspec
 
+from holdfast.agents.digests import tool_digests
 from holdfast.agents.messages import ToolCall
 from holdfast.agents.node_scope import AgentScope, ScriptContext
 from holdfast.agents.tool_approval import approve, shown_call
@@ -103,6 +104,7 @@ async def _step(
     shown = msgspec.json.decode(arguments)
 
     async def run(idempotency_key: str = "") -> dict[str, Any]:
+        ctx.note_digests(**tool_digests(tool, arguments))
         ctx.emit(_call_event(f"{at.label}{tool.name}", call, arguments, turn), "tool")
         # Visible before the call starts: it may take long.
         ctx.flush_chunks()

@@ -9,7 +9,7 @@ import asyncio
 import os
 import threading
 import weakref
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -229,6 +229,8 @@ class Holdfast(StoreServices, EffectDeclarations):
         self.programs: dict[str, Program] = {}
         # How stored documents become programs; the command line replaces an entry to bring its own backends.
         self.dialects: dict[str, Callable[[GraphSpec], Program]] = stored_dialects()
+        # What workers on this instance do besides, when they delete what is not kept.
+        self.cleanups: list[Callable[[], Awaitable[None]]] = []
         self._runtimes: weakref.WeakSet[Runtime] = weakref.WeakSet()
         self._on_service: list[Callable[[RunService], None]] = []
 
@@ -346,6 +348,7 @@ class Holdfast(StoreServices, EffectDeclarations):
         options["settings"] = msgspec.structs.replace(self._settings) if self._settings else None
         runtime = Runtime(store, **options)
         runtime.dialects = self.dialects
+        runtime.cleanups = self.cleanups
         for program in self.programs.values():
             runtime.register(program)
         self._runtimes.add(runtime)

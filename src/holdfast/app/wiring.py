@@ -18,6 +18,7 @@ from holdfast.holds.notify.channel import Channel
 from holdfast.holds.notify.channels import Channels
 from holdfast.holds.notify.deliverer import Deliverer
 from holdfast.holds.notify.settings import NotifySettings, read_settings, settings_from_environment
+from holdfast.holds.preparation import ShadowStep
 from holdfast.holds.service import HoldService
 from holdfast.holds.timing.sweeper import HoldSweeper
 from holdfast.runs.driver.services import ServiceOptions
@@ -67,6 +68,7 @@ class Wiring(msgspec.Struct, frozen=True, kw_only=True):
 
     directory: Directory | str | None = None
     rules: PolicyConfig | None = None
+    judges: Judges | None = None
     guardrails: Guardrails | None = None
     notify: NotifySettings | None = None
     channels: tuple[Channel, ...] = ()
@@ -82,7 +84,12 @@ class Wiring(msgspec.Struct, frozen=True, kw_only=True):
         people = HoldService(store, directory=directory, guardrails=rails, scan=self.scan, pace=self.pace)
         channels = Channels(store, time, settings=self.notify, directory=directory, given=self.channels)
         return {
-            "preparation": default_preparation(store, directory=directory, policies=ruling and ruling.step),
+            "preparation": default_preparation(
+                store,
+                directory=directory,
+                policies=ruling and ruling.step,
+                shadow=ShadowStep(store, self.judges),
+            ),
             "sweeper": HoldSweeper(store, time, directory=directory, guardrails=rails),
             "people": people,
             "arbiter": None if ruling is None else ruling.arbiter(people.ctx),
@@ -120,6 +127,7 @@ def make_wiring(
     return Wiring(
         directory=_directory(directory or os.environ.get(VARIABLE)),
         rules=_rules(policies, judges),
+        judges=judges,
         guardrails=guardrails,
         notify=_settings(notify),
         channels=tuple(channels),

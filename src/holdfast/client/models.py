@@ -805,7 +805,8 @@ class GraphState(Model, kw_only=True):
 class Hold(Model, kw_only=True):
     """A hold. `assignee`: as the flow names it; `assignee_resolved`: the person or group. `title`, `why`
     and `due` are texts; `decided`: the values of its decision; `version` is its ETag. `comments`: how
-    many there are, with questions and replies; in lists only."""
+    many there are, with questions and replies; in lists only. `shadow`: what a judge answered before
+    the question was shown, for one hold only."""
 
     id: str
     block_index: int
@@ -861,6 +862,7 @@ class Hold(Model, kw_only=True):
     assignee: str | None
     message_id: str | None
     comments: int | None = None
+    shadow: Shadow | None = None
 
 
 class HoldConversation(Model, kw_only=True):
@@ -1695,6 +1697,23 @@ class Session(Model, kw_only=True):
     tenants: list[str] = []
     directory: str = "none"
     csrf: str | None = None
+
+
+class Shadow(Model, kw_only=True):
+    """What a judge answered before people saw the question. Until they have decided only `judge` and
+    `sealed`, the SHA-256 digest of the answer, are there. `agrees`: with their decision; `intact`: it
+    is the answer that was sealed; `error`: the judge gave none."""
+
+    judge: str
+    sealed: str
+    decision: str | None = None
+    confidence: float | None = None
+    reasoning: str = ""
+    error: str = ""
+    at: str | None = None
+    agrees: bool | None = None
+    intact: bool = True
+    digests: dict[str, str] = {}
 
 
 class Simulation(Model, kw_only=True):

@@ -14,7 +14,11 @@ from holdfast.store.protocols import Store
 
 
 def default_preparation(
-    store: Store, *, directory: Directory | None = None, policies: PreparationStep | None = None
+    store: Store,
+    *,
+    directory: Directory | None = None,
+    policies: PreparationStep | None = None,
+    shadow: PreparationStep | None = None,
 ) -> HoldPreparation:
     """Without a directory, names are used as written; without policies, no rule applies."""
     deployments = Deployments(store)
@@ -25,4 +29,5 @@ def default_preparation(
         directory=AssigneeStep(directory),
         starters=StarterStep(store),
         deadlines=Deadlines(Calendars(store)),
+        shadow=shadow,
     )

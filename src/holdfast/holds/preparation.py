@@ -6,13 +6,15 @@ hold is opened unrouted, for the administrators: a run never fails because a dir
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 import msgspec
 
 from holdfast.errors import InputError, StoreError
 from holdfast.holds.permissions.assignees import parse_assignee
 from holdfast.holds.timing.reminders import next_reminder
+from holdfast.store.protocols import Store
 from holdfast.telemetry import log
 from holdfast.types.hold import HoldFacts, NewHold
 from holdfast.types.text import clean_text
@@ -30,6 +32,23 @@ class PreparationStep(Protocol):
         ...
 
 
+class ShadowStep:
+    """Asks the judge of a hold that has one."""
+
+    def __init__(self, store: Store, judges: Mapping[str, Any] | None) -> None:
+        self._store = store
+        self._judges = judges or {}
+
+    def concerns(self, hold: NewHold, facts: HoldFacts) -> bool:
+        return hold.terms.shadow is not None and hold.terms.sealed is None
+
+    async def prepare(self, hold: NewHold, facts: HoldFacts) -> NewHold:
+        # Loaded by the first hold that has a judge.
+        from holdfast.holds.policies.shadow import seal
+
+        return await seal(self._store, self._judges, hold, facts)
+
+
 class HoldPreparation:
     """Policies run before the directory and the deadlines, because they may change the assignee and
     timeout."""
@@ -43,6 +62,7 @@ class HoldPreparation:
         directory: PreparationStep | None = None,
         starters: PreparationStep | None = None,
         deadlines: PreparationStep | None = None,
+        shadow: PreparationStep | None = None,
     ) -> None:
         steps = {
             "defaults": defaults,
@@ -51,6 +71,7 @@ class HoldPreparation:
             "directory": directory,
             "starters": starters,
             "deadlines": deadlines,
+            "shadow": shadow,
         }
         self._steps = {name: step for name, step in steps.items() if step is not None}
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from holdfast.holds.directory.base import Directory
     from holdfast.holds.forms.attachments import Scan
     from holdfast.holds.policies.guardrails import Guardrails
+    from holdfast.holds.policies.shadow import ShadowAnswer
     from holdfast.holds.queries.audit import AuditCheck, SignedHead
     from holdfast.holds.queries.history import Entry
     from holdfast.holds.queries.list import HoldPage
@@ -57,6 +58,14 @@ class HoldService(CommentMethods):
     # ------------------------------------------------------------------ reading
     async def get(self, actor: Actor, hold: str) -> HoldRow:
         return await load_visible(self.ctx, actor, hold)
+
+    async def shadow(self, row: HoldRow) -> ShadowAnswer | None:
+        """What a judge answered before people saw the question; sealed until they have decided."""
+        if row.terms.shadow is None:
+            return None
+        from holdfast.holds.policies.shadow import shadow_of
+
+        return await shadow_of(self.ctx.store, row)
 
     async def list(
         self,

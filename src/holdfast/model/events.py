@@ -240,6 +240,8 @@ def _substep(_graph: Graph, _run: RunId, record: Record, body: SubstepBody) -> I
     failed = "node.step_failed" if body.error is not None else "node.step_done"
     kind = "hold.answered" if body.hold else failed
     data: dict[str, Any] = {"step": body.name, "ordinal": body.ordinal, "hold_id": body.hold}
+    if body.digests:
+        data["digests"] = body.digests
     yield (kind, record.node, record.scope, data | _spent(body.usage))
 
 

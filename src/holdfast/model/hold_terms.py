@@ -29,7 +29,7 @@ CHOICES: Final = {
 ON_TIMEOUT: Final = ("cancel", "default", "default_option", "fail", "expired", "escalate")
 MODES: Final = ("any", "quorum", "sequential")
 _FLAGS: Final = ("strict_assignee", "strict_templates", "bulk", "allow_services", "guarded")
-_TEXTS: Final = ("default_option", "calendar", "interaction", "auto")
+_TEXTS: Final = ("default_option", "calendar", "interaction", "auto", "shadow")
 _LISTS: Final = ("excluded", "guardrails")
 _SECOND: Final = timedelta(seconds=1)
 _MINUTE: Final = timedelta(minutes=1)
@@ -62,6 +62,7 @@ class HoldTermsOptions(TypedDict, total=False):
     guardrails: Sequence[str]
     guarded: bool
     queue: str | None
+    shadow: Any
 
 
 NAMES: Final = frozenset(HoldTermsOptions.__annotations__)

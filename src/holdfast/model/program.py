@@ -12,7 +12,7 @@ import msgspec
 
 from holdfast.model.graph import Graph
 from holdfast.model.migration import Migration
-from holdfast.types.concurrency_limits import Limits
+from holdfast.types.concurrency_limits import ItemLimit, Limits
 from holdfast.types.retention import DEFAULT_RETENTION
 from holdfast.types.value import Adopt, refuse_instances
 
@@ -38,6 +38,20 @@ class NodeHandler(msgspec.Struct, frozen=True, kw_only=True):
     def may_ask(self) -> bool:
         """Whether it may ask a person while it runs (`ctx.ask`)."""
         return self.waits and "ctx" in self.takes
+
+
+class ItemCall(msgspec.Struct, frozen=True, kw_only=True):
+    """The function for the items of a map whose starts are limited. It is one step of its node, or (if it
+    takes the context) a script."""
+
+    name: str
+    fn: Callable[..., Any]
+    limit: ItemLimit
+    is_script: bool
+    effect: str
+    retry: Any = None
+    timeout: Any = None
+    idempotency_key: str | None = None
 
 
 class Router(msgspec.Struct, frozen=True, kw_only=True):

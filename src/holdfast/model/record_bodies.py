@@ -105,6 +105,7 @@ class SubstepBody(Body):
     code: str = ""
     usage: Usage | None = None
     failures: int = 0  # attempts that failed, of a sub-step with retries of its own
+    digests: dict[str, str] | None = None  # of the model, the prompt, the tools ... that it used
 
 
 class AskedBody(Body):

@@ -84,6 +84,9 @@ async def delete(service: RunAccess, run: str, *, by: str) -> None:
     states = await state_keys(service, row.id)
     if await service.store.delete_run(row.id, ended=not row.read_only):
         await delete_states(service, row.tenant, states)
+        from holdfast.holds.policies.shadow import drop_shadows
+
+        await drop_shadows(service.store, row.tenant, row.id)
     else:
         # It was resumed meanwhile; or another caller has deleted it, and there is no such run.
         require_ended(await service.get(row.id), "deleted")

@@ -134,6 +134,9 @@ async def apply_item(
         if deleted and row is not None:
             await delete_states(service, row.tenant, states)
             await RunStarters(service.store).drop(row.tenant, row.id)
+            from holdfast.holds.policies.shadow import drop_shadows
+
+            await drop_shadows(service.store, row.tenant, row.id)
         return
     try:
         done.records += await prune(service, share.run, keep=retention.keep or KEEP)
@@ -243,6 +246,8 @@ class RetentionSweep:
         total.feed = await trim_feed(self.service, self.service.runtime.settings.feed_kept)
         # After the runs: deleting them removes the last references to their blobs.
         await collect_blobs(self.service)
+        for clean in self.service.runtime.cleanups:
+            await clean()
         if self.service.runtime.settings.reencrypt:
             await reencrypt(self.service)
         if total.runs or total.records:

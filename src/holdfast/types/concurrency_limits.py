@@ -4,6 +4,7 @@ has, and what a flow declares."""
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from hashlib import sha256
 from typing import Any
 
@@ -153,6 +154,67 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 def _limit_row(name: str, concurrency: int | None, rate: str | None) -> LimitRow:
     count, per = (None, 0) if rate is None else parse_rate(rate)
     return LimitRow(name=name, concurrency=concurrency, rate=count, per=per)
+
+
+class ItemLimit(msgspec.Struct, frozen=True, kw_only=True):
+    """What limits the starts of a map's items. With a key, `rate` and `concurrency` are those of all items of
+    the tenant that have it."""
+
+    rate: tuple[int, int] | None = None
+    concurrency: int | None = None
+    key: str | Callable[[Any], Any] | None = None
+
+    @property
+    def spacing(self) -> int:
+        """Microseconds from one start to the next, so that no period has more than the rate."""
+        if self.rate is None:
+            return 0
+        count, per = self.rate
+        return -(-per // count)
+
+
+class StartPace(msgspec.Struct):
+    """Starts that are at least so far apart. An item gets an instant, waits, and asks again when it is
+    there: it may be late, and the items before it may have been."""
+
+    last_at: int | None = None
+    # The end of the queue, and of those that had to wait once more.
+    next_at: int = 0
+    again_at: int = 0
+
+    def ask(self, now: int, spacing: int, *, again: bool) -> int:
+        """`now`: it starts. Otherwise the instant at which to ask again."""
+        ready = now if self.last_at is None else self.last_at + spacing
+        if now >= ready and (again or now >= self.next_at):
+            self.last_at = now
+            self.next_at = max(self.next_at, now + spacing)
+            return now
+        if again:
+            at = max(now, ready, self.again_at)
+            self.again_at = at + spacing
+        else:
+            at = max(now, ready, self.next_at)
+            self.next_at = at + spacing
+        return at
+
+
+def item_limit(rate: Any, concurrency: int | None, key: Any) -> ItemLimit | None:
+    """None: nothing limits the starts. `key`: a text, or a function of the item. Raises SettingsError."""
+    if rate is None and key is None:
+        return None
+    if key is not None and not callable(key) and not (isinstance(key, str) and key.strip()):
+        raise SettingsError(
+            f"limit_key={key!r} is neither a text nor a function.", hint='Write limit_key="mail".'
+        )
+    if rate is None and concurrency is None:
+        raise SettingsError(
+            f"limit_key={key!r} has neither concurrency= nor rate=.", hint="Give what the items share."
+        )
+    return ItemLimit(
+        rate=None if rate is None else parse_rate(rate, "rate="),
+        concurrency=None if key is None else concurrency,
+        key=key,
+    )
 
 
 def parse_rate(text: Any, what: str = "rate ") -> tuple[int, int]:

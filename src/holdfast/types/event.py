@@ -40,7 +40,7 @@ class EventKind(msgspec.Struct, frozen=True):
 
 _VISIT = ("visit", "attempt")
 _SETTLED = (*_VISIT, "duration_us", "outcome", "error", "usage", "notes")
-_STEPPED = ("step", "ordinal", "hold", "usage")
+_STEPPED = ("step", "ordinal", "hold", "usage", "digests")
 _TRIED = (*_VISIT, "reason", "error", "wake_at")
 
 EVENTS = {

@@ -194,6 +194,9 @@ class HoldTerms(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     # Who wrote its deadline, or what follows it, through a server: what the deadline decides, they decided.
     deadline_by: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()  # people who cannot decide it, beyond what `approval.exclude` names
+    shadow: str | None = None  # the judge who is asked beside the people, and shown after their decision
+    sealed: str | None = None  # the digest of that judge's answer
+    shadow_usage: dict[str, float] | None = None  # what that judge used; the run counts it with the answer
     heartbeat: int | None = None  # microseconds: a callback is given up when no heartbeat came for so long
     warnings: tuple[
         str, ...

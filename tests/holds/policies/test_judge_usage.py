@@ -9,7 +9,7 @@ import pytest
 from holdfast import Budget, Holdfast, Judgement, ModelJudge, Prices, Result, RunStatus, Scripted, tool_call
 from holdfast.agents.messages import FINAL, TokenUsage
 from tests.holds.policies.conftest import MakeHoldfast
-from tests.holds.policies.flows import actions, decide, given, refund
+from tests.holds.policies.flows import actions, decide, given, refund, said
 from tests.holds.policies.test_automatic import judged
 
 pytestmark = pytest.mark.anyio
@@ -104,3 +104,12 @@ async def test_a_judge_is_not_called_beyond_the_budget_of_the_run(
     else:
         assert result.status is RunStatus.pending_input
         assert "left_to_people" in await actions(hf, result.holds[0].id)
+
+
+@pytest.mark.covers("USERS-DIGESTS")
+async def test_the_decision_of_a_judge_has_digests_of_judge_model_and_prompt(make_hf: MakeHoldfast) -> None:
+    judge, _model = a_judge(verdict())
+    hf = await make_hf(policies=judged(judge, threshold=0.8))
+    result = await refund().run(given(7), on=hf)
+    assert (await said(hf, result))["digests"] == judge.digests()
+    assert set(judge.digests()) == {"judge", "model", "prompt", "tools", "holdfast"}

@@ -17,10 +17,12 @@ from langgraph.checkpoint.conformance import checkpointer_test, validate
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
-from holdfast import Holdfast
+from holdfast import Holdfast, Retention
 from holdfast.checkpoint.keys import EVERYBODY, StaticKeys, new_scope, with_scope
 from holdfast.errors import CheckpointCorruptError, ConflictError, InputError, SettingsError
 from holdfast.integrations.langgraph import HoldfastSaver, private_names
+from holdfast.runs.retention import RetentionSweep
+from holdfast.testing.clock import FakeClock
 from holdfast.types.graph_thread import GraphFilter
 from tests.services import postgres
 
@@ -332,3 +334,42 @@ async def test_delta_channels_survive_prune_and_copy_right_after_an_invocation(s
     assert (await graph.aget_state(config_of("u"))).values["lines"] == ["1", "a", "2", "a"]
     await saver.adelete_thread("t")
     assert await saver.aget_tuple(config) is None
+
+
+async def checkpoints(saver: HoldfastSaver, thread: str) -> int:
+    return len([each async for each in saver.alist(config_of(thread))])
+
+
+@pytest.mark.covers("IN-16")
+async def test_workers_apply_the_retention_of_threads() -> None:
+    clock = FakeClock()
+    async with Holdfast("memory:", clock=clock) as hf:
+        saver = HoldfastSaver(hf, retention=Retention(keep=3, days=2))
+        await append(saver, 5, 100, "old")
+        clock.advance(days=1)
+        await append(saver, 5, 100, "young")
+        sweep = RetentionSweep(await hf.service())
+        await sweep.sweep()
+        assert (await checkpoints(saver, "old"), await checkpoints(saver, "young")) == (3, 3)
+        clock.advance(days=1, seconds=1)
+        await append(saver, 1, 100, "busy")
+        async with saver.own("busy"):
+            await sweep.sweep()
+        assert (await checkpoints(saver, "old"), await checkpoints(saver, "young")) == (0, 3)
+        # What is kept can be read.
+        kept = await saver.aget_tuple(config_of("young"))
+        assert kept is not None
+        assert len(kept.checkpoint["channel_values"]["items"]) == 5
+
+
+@pytest.mark.covers("IN-16")
+async def test_a_thread_that_another_process_has_is_left_for_the_next_time(tmp_path: Path) -> None:
+    address = f"sqlite:{tmp_path / 'threads.db'}?sync=normal"
+    async with HoldfastSaver.open(address, retention=Retention(keep=1)) as saver:
+        await append(saver, 3, 100, "a")
+        await append(saver, 3, 100, "b")
+        async with HoldfastSaver.open(address) as other, other.own("a"):
+            await saver.apply_retention()
+            assert (await checkpoints(saver, "a"), await checkpoints(saver, "b")) == (3, 1)
+        await saver.apply_retention()
+        assert await checkpoints(saver, "a") == 1

@@ -2097,7 +2097,8 @@ export interface HoldViewerWire {
 /**
  * A hold. `assignee`: as the flow names it; `assignee_resolved`: the person or group. `title`, `why` and
  * `due` are texts; `decided`: the values of its decision; `version` is its ETag. `comments`: how many there
- * are, with questions and replies; in lists only.
+ * are, with questions and replies; in lists only. `shadow`: what a judge answered before the question was
+ * shown, for one hold only.
  */
 export interface HoldWire {
   id: string;
@@ -2154,6 +2155,7 @@ export interface HoldWire {
   assignee: string | null;
   message_id: string | null;
   comments?: number;
+  shadow?: ShadowWire;
 }
 
 /** The question that was answered, and how. */
@@ -3135,6 +3137,24 @@ export interface SessionWire {
 export interface SetLimit {
   concurrency?: number | null;
   rate?: string | null;
+}
+
+/**
+ * What a judge answered before people saw the question. Until they have decided only `judge` and
+ * `sealed`, the SHA-256 digest of the answer, are there. `agrees`: with their decision; `intact`: it is the
+ * answer that was sealed; `error`: the judge gave none.
+ */
+export interface ShadowWire {
+  judge: string;
+  sealed: string;
+  decision?: string | null;
+  confidence?: number | null;
+  reasoning?: string;
+  error?: string;
+  at?: string | null;
+  agrees?: boolean | null;
+  intact?: boolean;
+  digests?: Record<string, string>;
 }
 
 /** `policy`: its text; none: the stored ones. `since`: only holds opened since then. */

@@ -25,6 +25,7 @@ from holdfast.api.schemas.holds import (
     PreviewAnswer,
     Reason,
     ReassignHold,
+    ShadowWire,
     bulk_wire,
     entry_wire,
     hold_wire,
@@ -113,7 +114,12 @@ async def hold_metrics(call: ApiCall, query: HoldMetricsQuery) -> HoldMetrics:
 async def get_hold(call: ApiCall, hold: str) -> ApiReply[HoldWire]:
     """One hold. Its ETag is its version: send it as If-Match to decide on what you have seen."""
     service = await call.holds()
-    return hold_reply(service, await service.get(call.actor, hold))
+    row = await service.get(call.actor, hold)
+    reply = hold_reply(service, row)
+    shadow = await service.shadow(row)
+    if shadow is not None:
+        reply.body.shadow = msgspec.convert(shadow, ShadowWire, from_attributes=True)
+    return reply
 
 
 @routes.get("/holds/{hold}/history", needs=Right.holds_read, raises=LOOKING)

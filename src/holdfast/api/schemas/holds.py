@@ -97,10 +97,28 @@ class _HoldFields(msgspec.Struct, kw_only=True):
     idempotent_replay: bool | msgspec.UnsetType = msgspec.UNSET
 
 
+class ShadowWire(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """What a judge answered before people saw the question. Until they have decided only `judge` and
+    `sealed`, the SHA-256 digest of the answer, are there. `agrees`: with their decision; `intact`: it is the
+    answer that was sealed; `error`: the judge gave none."""
+
+    judge: str
+    sealed: str
+    decision: str | None = None
+    confidence: float | None = None
+    reasoning: str = ""
+    error: str = ""
+    at: str | None = None
+    agrees: bool | None = None
+    intact: bool = True
+    digests: dict[str, str] = {}
+
+
 class HoldWire(_HoldFields, kw_only=True):
     """A hold. `assignee`: as the flow names it; `assignee_resolved`: the person or group. `title`, `why` and
     `due` are texts; `decided`: the values of its decision; `version` is its ETag. `comments`: how many there
-    are, with questions and replies; in lists only."""
+    are, with questions and replies; in lists only. `shadow`: what a judge answered before the question was
+    shown, for one hold only."""
 
     run: str
     flow: str
@@ -111,6 +129,7 @@ class HoldWire(_HoldFields, kw_only=True):
     assignee: str | None
     message_id: str | None
     comments: int | msgspec.UnsetType = msgspec.UNSET
+    shadow: ShadowWire | msgspec.UnsetType = msgspec.UNSET
 
 
 class CheckpointWire(_HoldFields, kw_only=True):

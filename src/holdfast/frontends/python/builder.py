@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from holdfast.errors import SettingsError
 from holdfast.frontends.python.builder_edges import Edges
 from holdfast.frontends.python.builder_nodes import Nodes
 from holdfast.frontends.python.guard import Guard
@@ -23,6 +24,7 @@ from holdfast.model.diagnostics import GraphProblem, require_valid
 from holdfast.model.failure_tolerance import Tolerance, read_tolerance
 from holdfast.model.graph import MapSpec, Node, NodeKind, SubflowSpec
 from holdfast.model.program import Program
+from holdfast.types.concurrency_limits import ItemLimit, item_limit
 from holdfast.types.status import Effect
 
 if TYPE_CHECKING:
@@ -42,6 +44,8 @@ class FlowBuilder(Nodes, Edges, Migrations):
         body: Callable[..., Any] | FlowBuilder,
         into: str,
         concurrency: int = 0,
+        rate: str | None = None,
+        limit_key: str | None = None,
         effect: str | None = None,
         on_item_failure: str = "fail",
         tolerated_failures: int | str | None = None,
@@ -62,6 +66,10 @@ class FlowBuilder(Nodes, Edges, Migrations):
         `timeout`, `idempotency_key`, ...) are those of the item's node; `guard` and `breakpoint` are the
         map's.
 
+        `rate` ("10/s", "100/min"): items start at even distances, at most so many in any such period. With
+        `limit_key`, a text with placeholders that the item fills ("mail:{{customer}}"), `concurrency` and
+        `rate` hold for all items with that key, in all maps and runs of the tenant.
+
         With `tolerated_failures` (a count, or a share such as "10%") or `min_successes`, failed items are
         among the results, and the map fails when there are too many.
         """
@@ -69,10 +77,14 @@ class FlowBuilder(Nodes, Edges, Migrations):
             self.wrong("join", "join= of a map is about the edges into it, not about its items", node=id,
                        fix="for items write min_successes= or tolerated_failures=; to join edges put a node "
                        "before the map")  # fmt: skip
-        child = body if isinstance(body, FlowBuilder) else self._item_flow(id, body, effect, item)
-        if isinstance(body, FlowBuilder) and (item or effect):
-            fix = "set the options at the nodes of that flow"
+        limit = self._item_limit(id, rate, concurrency, limit_key)
+        child = body if isinstance(body, FlowBuilder) else self._item_flow(id, body, effect, item, limit)
+        if isinstance(body, FlowBuilder) and (item or effect or limit):
+            fix = "set the options at the nodes of that flow; rate= and limit_key= need a function as body"
             self.wrong("option", "a map over a flow takes no options for its items", node=id, fix=fix)
+        if limit is not None and "{{" in (limit_key or ""):
+            # Of each key, not of the map.
+            concurrency = 0
         spec = MapSpec(
             over=over, body=child.name, into=into, concurrency=concurrency, on_item_failure=on_item_failure,
             tolerance=self._tolerance(id, tolerated_failures, min_successes),
@@ -94,13 +106,35 @@ class FlowBuilder(Nodes, Edges, Migrations):
         return found if found.given else msgspec.UNSET
 
     def _item_flow(
-        self, id: str, body: Callable[..., Any], effect: str | None, options: dict[str, Any]
+        self,
+        id: str,
+        body: Callable[..., Any],
+        effect: str | None,
+        options: dict[str, Any],
+        limit: ItemLimit | None,
     ) -> FlowBuilder:
         fn: Callable[..., Any] = getattr(body, "fn", None) or body
         child = FlowBuilder(f"{id}.item", effect=self.default_effect, types=self.types)
         child.is_item = True
+        if limit is not None:
+            # Loaded by the first flow that has one.
+            from holdfast.frontends.python.limited_map import limited_body
+
+            def wrong(what: str, fix: str) -> None:
+                self.wrong("option", what, node=id, fix=fix)
+
+            fn = limited_body(fn, limit, effect or self.default_effect, options, wrong)
+            child.task(fn, options, script=True, first="item")
+            return child
         child.task(fn, {**options, "effect": effect}, script=False, first="item")
         return child
+
+    def _item_limit(self, id: str, rate: Any, concurrency: int, key: Any) -> ItemLimit | None:
+        try:
+            return item_limit(rate, concurrency or None, key)
+        except SettingsError as error:
+            self.wrong("item-limit", error.message.rstrip("."), node=id, fix=error.hint or "correct it")
+            return None
 
     def subflow(
         self,

@@ -231,9 +231,15 @@ class Nodes(Collector):
         `timeout` and `on_timeout` (cancel, default_option, fail, escalate:WHO, branch:NODE) set what happens
         without an answer in time; `ladder=[("4h", "role:lead"), ...]` escalates it step by step. `reminder`,
         `approval` (how many people must approve), `tags` and others are described in `HoldTermsOptions`; all
-        further options are those of any node."""
+        further options are those of any node. `shadow`: a judge who answers before the people see the
+        question; the answer is sealed, and shown after their decision."""
         terms: dict[str, Any] = {name: value for name, value in more.items() if name in NAMES}
         policies: dict[str, Any] = {name: value for name, value in more.items() if name not in NAMES}
+        if terms.get("shadow") is not None:
+            # Loaded by the first flow that has one.
+            from holdfast.model.shadow_judges import shadow_name
+
+            terms["shadow"] = shadow_name(self.name, id, terms["shadow"])
         asked = hold_spec(
             DeclarationReader(self.found.append, node=id),
             prompt=prompt, options=options, assignee=assignee, timeout=timeout, on_timeout=on_timeout,

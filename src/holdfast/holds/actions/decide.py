@@ -162,6 +162,7 @@ def settled(
         "on_behalf_of": verdict.on_behalf_of or actor.on_behalf_of,
         "authority": verdict.authority,
         "request_hash": row.request_hash,
+        **({} if row.terms.shadow_usage is None else {"usage": row.terms.shadow_usage}),
         **terms.recorded,
     }
     if not actor.is_system:

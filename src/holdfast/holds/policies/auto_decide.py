@@ -18,7 +18,7 @@ from holdfast.holds.actions.submission import Submission
 from holdfast.holds.policies.apply import PolicyStep, is_for_people
 from holdfast.holds.policies.facts import as_asked, facts_of_row
 from holdfast.holds.policies.guardrails import Guardrails
-from holdfast.holds.policies.judge import Judgement, ask_judge, judged_hold
+from holdfast.holds.policies.judge import Judgement, ask_judge, judge_digests, judged_hold
 from holdfast.holds.policies.load import PolicyLoader
 from holdfast.holds.policies.policy import RuleMatch, rule_named
 from holdfast.store.protocols import Store
@@ -48,6 +48,7 @@ class AutomaticDecision(msgspec.Struct, frozen=True):
     reason: str = ""
     confidence: float | None = None
     usage: dict[str, float] | None = None
+    digests: dict[str, str] | None = None
 
 
 def policy_actor(rule: str) -> str:
@@ -159,6 +160,8 @@ class Arbiter:
         if ruling.usage is not None:
             # No worker advances the run here: it counts the usage when it gets the answer.
             recorded["usage"] = ruling.usage
+        if ruling.digests is not None:
+            recorded["digests"] = ruling.digests
         submission = Submission(decision=ruling.decision, comment=ruling.reason or None)
         return (await resolve(self.ctx, actor, row.id, submission, ResolveConditions(recorded=recorded))).row
 
@@ -197,7 +200,15 @@ async def rule_on(row: HoldRow, chosen: RuleMatch | None, ask: AskJudge | None =
     if judgement.confidence < rule.threshold:
         raise UnsureError(f"the judge's confidence of {judgement.confidence:g} is below {rule.threshold:g}")
     decision = answer_for(row, judgement.decision)
-    return AutomaticDecision(decision, judgement.decided_by, judgement.reasoning, judgement.confidence, usage)
+    judge = chosen.policy.judges.get(rule.judge or "")
+    return AutomaticDecision(
+        decision,
+        judgement.decided_by,
+        judgement.reasoning,
+        judgement.confidence,
+        usage,
+        None if judge is None else judge_digests(judge),
+    )
 
 
 async def _note_usage(judgement: Judgement) -> dict[str, float] | None:

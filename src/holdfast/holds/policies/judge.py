@@ -8,6 +8,8 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 import msgspec
 
+from holdfast._version import __version__
+from holdfast.frontends.python.code import code_fingerprint
 from holdfast.model.calls.boundary import call_alone
 
 Facts = Mapping[str, Any]
@@ -70,6 +72,15 @@ def auto_reject(reason: str = "Auto-rejected") -> Callable[[Facts], Judgement]:
         return Judgement("reject", reasoning=reason, decided_by="auto-reject")
 
     return judge
+
+
+def judge_digests(judge: JudgeLike) -> dict[str, str]:
+    """Of the judge's code or task, and of what it names itself (its model, its prompt)."""
+    named = getattr(judge, "digests", None)
+    if callable(named):
+        return cast("dict[str, str]", named())
+    code = judge.judge if isinstance(judge, Judge) else judge
+    return {"judge": code_fingerprint(cast("Any", code)), "holdfast": __version__}
 
 
 async def ask_judge(judge: JudgeLike, facts: Facts) -> Judgement:

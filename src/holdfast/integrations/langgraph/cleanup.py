@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from holdfast.errors import ThreadOwnedError
 from holdfast.integrations.langgraph import private_names
 from holdfast.integrations.langgraph.content import Codec
 from holdfast.integrations.langgraph.ownership import owned_error
+from holdfast.telemetry import log
 from holdfast.types.graph_thread import GraphCheckpointRow, GraphDrop, GraphFilter
+from holdfast.types.retention import Retention
 
 if TYPE_CHECKING:
     from holdfast.integrations.langgraph.saver import HoldfastSaver
@@ -26,13 +29,49 @@ async def delete_thread(saver: HoldfastSaver, thread: str) -> None:
     await _drop(saver, GraphDrop(tenant=saver.tenant, thread=thread, **_right(saver, thread)))
 
 
-async def keep_latest(saver: HoldfastSaver, codec: Codec, thread: str) -> None:
+async def keep_latest(saver: HoldfastSaver, codec: Codec, thread: str, count: int = 1) -> None:
+    """The newest of each namespace, so many of them."""
     rows = await _rows(saver, GraphFilter(tenant=saver.tenant, thread=thread, unlisted=True))
-    newest: dict[str, GraphCheckpointRow] = {}
+    listed: dict[str, list[str]] = {}
     for row in rows:
-        if row.listed and (row.ns not in newest or newest[row.ns].id < row.id):
-            newest[row.ns] = row
-    await _keep(saver, codec, thread, rows, {(row.ns, row.id) for row in newest.values()})
+        if row.listed:
+            listed.setdefault(row.ns, []).append(row.id)
+    newest = {(ns, name) for ns, names in listed.items() for name in sorted(names)[-count:]}
+    await _keep(saver, codec, thread, rows, newest)
+
+
+class ThreadRetention:
+    """Of the threads of a saver: those without a new checkpoint for so long are deleted, and of the others
+    the newest checkpoints stay. A thread that another process has claimed is left for the next time."""
+
+    def __init__(self, saver: HoldfastSaver, retention: Retention) -> None:
+        self._saver = saver
+        self._retention = retention
+        # The newest checkpoint of each thread when it was last looked at.
+        self._seen: dict[str, str] = {}
+
+    async def apply(self) -> None:
+        store, after = await self._saver.store(), ""
+        while threads := await store.graph_threads(self._saver.tenant, after=after, limit=_PAGE):
+            after = threads[-1].thread
+            for row in threads:
+                try:
+                    await self._apply_to(row.thread)
+                except ThreadOwnedError:
+                    log.info("thread %r is in use: its retention is applied later", row.thread)
+
+    async def _apply_to(self, thread: str) -> None:
+        saver, store = self._saver, await self._saver.store()
+        newest = await store.graph_checkpoint(saver.tenant, thread, "")
+        if newest is None:
+            return
+        age = self._retention.seconds
+        if age is not None and newest.written_at < store.now() - int(age * 1e6):
+            await delete_thread(saver, thread)
+            self._seen.pop(thread, None)
+        elif self._retention.keep is not None and self._seen.get(thread) != newest.id:
+            await keep_latest(saver, saver.codec, thread, self._retention.keep)
+            self._seen[thread] = newest.id
 
 
 async def delete_for_runs(saver: HoldfastSaver, codec: Codec, run_ids: Sequence[str]) -> None:

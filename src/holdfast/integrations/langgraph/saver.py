@@ -53,6 +53,7 @@ from holdfast.types.graph_thread import (
     facet_of,
 )
 from holdfast.types.hold import HoldRow
+from holdfast.types.retention import Retention
 
 T = TypeVar("T")
 
@@ -72,7 +73,8 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
     `serde`: LangGraph's serializer, if not its usual one. `strict`: only types that LangGraph lists as safe,
     or that `with_allowlist` adds, are made from stored bytes. `ownership`: `auto`, or `off` for several
     writers of one thread at a time. `on_conflict`: `refuse`, or `wait:30s` for so long. `lease`: how long a
-    claim outlives its process.
+    claim outlives its process. `retention`: what workers on this `Holdfast` delete of the threads
+    (`Retention(keep=100, days=30)`); `apply_retention` does it at once.
     """
 
     def __init__(
@@ -85,6 +87,7 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
         ownership: str = "auto",
         on_conflict: str = "refuse",
         lease: str = "30s",
+        retention: Retention | None = None,
     ) -> None:
         if serde is None and strict:
             serde = JsonPlusSerializer(allowed_msgpack_modules=None)
@@ -100,6 +103,9 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
         self._deltas = not isinstance(self.serde, EncryptedSerializer)
         if not self._deltas:
             log.info("the serializer encrypts: values of threads are stored whole, not as differences")
+        self._retention = None if retention is None else cleanup.ThreadRetention(self, retention)
+        if self._retention is not None and isinstance(hf, Holdfast):
+            hf.cleanups.append(self._retention.apply)
         self.owners = ThreadOwners(
             hf.open,
             self._loop,
@@ -113,6 +119,11 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
         """`with` or `async with`: a saver on the store at this address, closed at the end. Settings are those
         of the class."""
         return SaverOpening(lambda: Holdfast(address, keys=keys), lambda hf: cls(hf, **settings))
+
+    async def apply_retention(self) -> None:
+        """Without `retention` nothing is deleted."""
+        if self._retention is not None:
+            await self._retention.apply()
 
     def own(self, thread_id: str) -> ThreadBlock:
         """`with` or `async with`: the thread is claimed for the block; invocations inside join it."""

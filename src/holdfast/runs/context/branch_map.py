@@ -20,6 +20,8 @@ from holdfast.runs.context.combinators import (
     in_order,
     run_branches,
 )
+from holdfast.runs.context.limited_items import MapStarts, limited, place_of, shared_key, starts_of_map
+from holdfast.types.concurrency_limits import ItemLimit, item_limit
 from holdfast.types.text import clean_text
 
 
@@ -27,6 +29,8 @@ class MapOptions(TypedDict, total=False):
     """What `ctx.map` takes besides the function and its items."""
 
     concurrency: int | None
+    rate: str | None
+    limit_key: str | Callable[[Any], str] | None
     tolerated_failures: int | str | None
     min_successes: int | None
     item_key: Callable[[Any], str] | None
@@ -39,6 +43,8 @@ async def map_items(
     items: Iterable[Any],
     *,
     concurrency: int | None = None,
+    rate: str | None = None,
+    limit_key: str | Callable[[Any], str] | None = None,
     tolerated_failures: int | str | None = None,
     min_successes: int | None = None,
     item_key: Callable[[Any], str] | None = None,
@@ -47,6 +53,9 @@ async def map_items(
     given = _listed(script, fn, items)
     works, names = _item_works(script, fn, given, item_key)
     limit = _concurrency(script, concurrency)
+    starts_at = item_limit(rate, concurrency, limit_key)
+    if callable(limit_key):
+        limit = 0
     tolerance = _tolerance(script, tolerated_failures, min_successes)
     call = Combinator(script, "map", key)
     if call.error is not None and call.error.code == MapFailedError.code:
@@ -54,6 +63,7 @@ async def map_items(
         raise MapFailedError(call.error.message)
     if tolerance.is_short(len(given)):
         raise MapFailedError(f"ctx.map in node {script.node!r}: {tolerance.text(0, len(given))}.")
+    starts = None if starts_at is None else _limit_works(call, starts_at, given, works, names)
     failed: list[str] = []
 
     def decides(index: int, error: BaseException | None) -> bool:
@@ -73,6 +83,8 @@ async def map_items(
     )
     over = decided_branch(call, names)
     if over is not None:
+        if starts is not None:
+            await starts.leave(script.at.session, place_of(script.at, call.path))
         found = error_of(call, outcomes[over])
         raise to_error(found) if failed else found
     return [outcome.value if outcome.error is None else outcome.error for outcome in in_order(outcomes)]
@@ -107,6 +119,20 @@ def _item_works(
         own = {"index": index, "key": keys[index]}
         works.append(GivenBranch(partial(fn, item, **{name: own[name] for name in own if name in takes})))
     return works, [segment(index, None if item_key is None else keys[index]) for index in range(len(items))]
+
+
+def _limit_works(
+    call: Combinator, limit: ItemLimit, items: Sequence[Any], works: list[Work], names: Sequence[str]
+) -> MapStarts:
+    """Each begins by waiting until it may start."""
+    script = call.script
+    starts = starts_of_map(script.at, limit, call.path)
+    for index, work in enumerate(works):
+        key = limit.key(items[index]) if callable(limit.key) else limit.key
+        key = None if limit.key is None else shared_key(script.node, key)
+        place = place_of(script.at, f"{call.path}{names[index]}")
+        works[index] = partial(limited, script, starts, key, place, work)
+    return starts
 
 
 def _tolerance(script: Branches, failures: Any, successes: Any) -> Tolerance:

@@ -61,7 +61,7 @@ class Branches(NamedTuple):
     at: Attempt
     numbers: Numbers
     step: Callable[..., Awaitable[Any]]
-    sleep: Callable[[float], Awaitable[None]]
+    sleep: Callable[..., Awaitable[None]]
 
     @property
     def node(self) -> str:

@@ -55,6 +55,7 @@ from holdfast.types.value import FrozenDict, freeze
 if TYPE_CHECKING:
     from concurrent.futures import Future as ThreadFuture
 
+    from holdfast.model.program import ItemCall
     from holdfast.runs.context.branch_map import MapOptions
     from holdfast.runs.context.callbacks import Callback
     from holdfast.runs.context.children import Children, ChildRun
@@ -172,6 +173,14 @@ class Context(ContextFacts):
         # A context variable: parallel sub-steps of one handler each count their own cost.
         inside = spending.get()
         (self._spent if inside is None else inside).append(Usage(tokens, float(cost), micros))
+
+    def note_digests(self, **digests: str) -> None:
+        """Digests of what a sub-step used, such as its model and its prompt: recorded with it, so that later
+        versions can be compared with its history. Outside a sub-step it does nothing."""
+        self._at.check_open()
+        inside = spending.get()
+        if inside is not None:
+            inside.digests = {**(inside.digests or {}), **digests}
 
     def usage(self) -> Usage | None:
         return total(self._spent)
@@ -386,12 +395,22 @@ class Context(ContextFacts):
         results, in the order of the items. If `fn` has parameters `index` and `key`, it gets those of its
         item; keys come from `item_key`, and name the branches then.
 
+        `rate` ("10/s", "100/min"): items start at even distances, at most so many in any such period. With
+        `limit_key` (a text, or a function of the item) `concurrency` and `rate` hold for all items with that
+        key, in all maps and runs of the tenant.
+
         The first error stops the other items and is raised. With `tolerated_failures` (a count, or a share
         such as "10%") or `min_successes`, errors are among the results, and MapFailedError is raised when
         there are too many."""
         from holdfast.runs.context.branch_map import map_items
 
         return await map_items(self._branches, fn, items, **options)
+
+    async def run_item(self, call: ItemCall, *args: Any) -> Any:
+        """For `flow.map(rate=..., limit_key=...)`: the item of this node, when it may start."""
+        from holdfast.runs.context import limited_items
+
+        return await limited_items.run_item(self._branches, call, args)
 
     # Child runs and events.
     @property

@@ -155,6 +155,11 @@ def question(
     unknown = sorted(manner.keys() - QuestionOptions.__annotations__.keys())
     if unknown:
         raise TypeError(f"ctx.ask has no {', '.join(unknown)}")
+    if manner.get("shadow") is not None:
+        from holdfast.model.shadow_judges import shadow_name
+
+        name = shadow_name(attempt.session.graph.name, node, manner["shadow"])
+        manner = {**manner, "shadow": name}
     normal = options_of(options)
     if form is not None:
         schema, normal = form_schema(form, schema, normal, f"form of ctx.ask in node {node!r}")

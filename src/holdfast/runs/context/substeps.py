@@ -32,7 +32,15 @@ from holdfast.types.text import clean_text
 from holdfast.types.value import freeze
 
 inside_step: ContextVar[bool] = ContextVar("inside a sub-step", default=False)
-spending: ContextVar[list[Usage] | None] = ContextVar("what the sub-step costs", default=None)
+
+
+class Noted(list[Usage]):
+    """What a sub-step notes while it runs: its costs, and digests of what it used."""
+
+    digests: dict[str, str] | None = None
+
+
+spending: ContextVar[Noted | None] = ContextVar("what the sub-step notes", default=None)
 
 
 class Branch:
@@ -230,7 +238,7 @@ class Substeps:
             # As for nodes: without a durable intent a crash during the call would leave no trace of it.
             await calls.intend_step(at.execution, at.node, step)
         try:
-            value, raised, usage = await _called(step, at.node.id, fn, args, kwargs)
+            value, raised, noted = await _called(step, at.node.id, fn, args, kwargs)
         except asyncio.CancelledError:
             # By its handler (a timeout of its own), by the node's timeout, or by itself: if the node ends
             # after this, it must not be run again as if nothing had happened.
@@ -238,6 +246,7 @@ class Substeps:
                 at.doubt = at.doubt or (step.ordinal, _cut_off(step, at.node.id))
             raise
         at.check_open()
+        usage = total(noted)
         error = None if raised is None else describe(raised)
         declared = raised is not None and _is_declared(step, raised)
         if error is not None and not (
@@ -255,8 +264,9 @@ class Substeps:
         if error is None:
             value = self._kept(step, value, sure=repeatable or step.idempotent)
         body = SubstepBody(
-            step.ordinal, step.name, value, error, code=calls.code_of(at.execution), usage=usage
-        )
+            step.ordinal, step.name, value, error, code=calls.code_of(at.execution), usage=usage,
+            digests=noted.digests,
+        )  # fmt: skip
         if error is not None and step.retry is not None:
             body.failures = failures + 1
         await calls.note_substep(at.execution, at.node, body, effect=step.effect)
@@ -303,15 +313,15 @@ def _may_retry(step: SubstepCall, error: Exception, declared: bool, failures: in
 
 async def _called(
     step: SubstepCall, node: str, fn: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
-) -> tuple[Any, Exception | None, Usage | None]:
-    spent: list[Usage] = []
-    inside, collecting = inside_step.set(True), spending.set(spent)
+) -> tuple[Any, Exception | None, Noted]:
+    noted = Noted()
+    inside, collecting = inside_step.set(True), spending.set(noted)
     try:
         if step.timeout is None:
-            return await call(fn, *args, **kwargs), None, total(spent)
-        return await _in_time(step, node, call_alone(fn, *args, **kwargs)), None, total(spent)
+            return await call(fn, *args, **kwargs), None, noted
+        return await _in_time(step, node, call_alone(fn, *args, **kwargs)), None, noted
     except Exception as error:
-        return None, error, total(spent)
+        return None, error, noted
     finally:
         inside_step.reset(inside)
         spending.reset(collecting)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack
 from weakref import WeakKeyDictionary
 
@@ -135,6 +135,8 @@ class RunServices:
         self.deliverer = options.get("deliverer")
         self.queues = options.get("queues")
         self.memory: MemoryBackend = options.get("memory") or StoredMemory(store)
+        # Called with each sweep of the retention.
+        self.cleanups: list[Callable[[], Awaitable[None]]] = []
         # Stands before the sub-steps of a run that is only previewed.
         self.gate: SubstepGate | None = None
         # Called when a run begins to wait in memory.

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from holdfast.cli.commands.holds import assign, decide, discuss, files, list, show  # noqa: A004
+from holdfast.cli.commands.holds import assign, decide, discuss, files, list, shadows, show  # noqa: A004
 
-__all__ = ["assign", "decide", "discuss", "files", "list", "show"]
+__all__ = ["assign", "decide", "discuss", "files", "list", "shadows", "show"]

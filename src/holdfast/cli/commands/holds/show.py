@@ -29,6 +29,7 @@ from holdfast.types.status import HOLD_LABELS, HoldStatus
 
 if TYPE_CHECKING:
     from holdfast.holds.actions.submission import Submission
+    from holdfast.holds.policies.shadow import ShadowAnswer
     from holdfast.holds.queries.history import Entry
     from holdfast.types.hold import HoldRow, Note
 
@@ -61,15 +62,19 @@ async def show_hold(which: str, options: ActorOptions) -> Exit:
         comments = await session.holds.comments(session.actor, row.id)
         draft = await session.holds.draft(session.actor, row.id)
         votes = await votes_of(session, row)
+        shadow = await session.holds.shadow(row)
         now = session.now
     if options.json:
         shown = {"comments": [comment_json(each) for each in comments], "draft": draft, "votes": votes}
         values = [msgspec.to_builtins(each) for each in decided_values(row)]
+        if shadow is not None:
+            shown["shadow"] = msgspec.to_builtins(shadow)
         print_json({**hold_view(row), **shown, "values": values})
         return Exit.ok
     print_line(row.prompt or f"{row.flow} at {row.node}", style="bold")
     print_line()
-    print_fields([*facts_of(row, now), *(("voted", vote) for vote in votes)])
+    shadows = [] if shadow is None else [("shadow", shadow_text(shadow))]
+    print_fields([*facts_of(row, now), *(("voted", vote) for vote in votes), *shadows])
     _print_details(row, comments, draft, now, options.store)
     return Exit.ok
 
@@ -81,6 +86,17 @@ async def votes_of(session: HoldSession, row: HoldRow) -> list[str]:
     if row.terms.approval.mode == "any":
         return []
     return [f"{each.person}: {each.decision}" for each in await ballots_of(session.holds.ctx, row)]
+
+
+def shadow_text(shadow: ShadowAnswer) -> str:
+    """`risk: approve (90% sure), as people decided. Small amount.`"""
+    if shadow.error or not shadow.intact:
+        return f"{shadow.judge}: {shadow.error or 'the answer was changed after it was sealed'}"
+    if shadow.decision is None:
+        return f"{shadow.judge} has answered; shown after the decision (sealed {shadow.sealed[:12]})"
+    sure = "" if shadow.confidence is None else f" ({shadow.confidence:.0%} sure)"
+    agrees = {True: ", as people decided", False: ", unlike the people", None: ""}[shadow.agrees]
+    return f"{shadow.judge}: {shadow.decision}{sure}{agrees}. {shadow.reasoning}".strip()
 
 
 def facts_of(row: HoldRow, now: int) -> list[tuple[str, str]]:

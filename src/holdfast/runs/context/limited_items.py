@@ -1,0 +1,221 @@
+"""Items of a map that start at a rate, or share a limit by a key: each waits before its work begins."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from contextvars import ContextVar
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from holdfast.errors import InputError
+from holdfast.model.calls.boundary import call as call_code
+from holdfast.model.position import NAP, Sub
+from holdfast.model.program import ItemCall
+from holdfast.runs.context.attempt import Attempt
+from holdfast.runs.context.combinators import Branches
+from holdfast.runs.driver.idempotency_keys import render
+from holdfast.runs.limits.item_limits import SharedLimit
+from holdfast.types.concurrency_limits import ItemLimit, StartPace
+from holdfast.types.status import Effect
+from holdfast.types.text import clean_text
+
+if TYPE_CHECKING:
+    from holdfast.runs.driver.session import RunSession
+
+START, _ENDED = "item start", "item end"
+# The keys of the calls that are recorded for an item.
+_START, _WAIT, _END = "item-start", "item-wait", "item-end"
+_entered: ContextVar[tuple[str, ...]] = ContextVar(
+    "keys of limits in which this code has a place", default=()
+)
+
+
+class MapStarts:
+    """The starts of the items of one map, in the process that has the run."""
+
+    def __init__(self, limit: ItemLimit, items: Iterable[list[Sub]], now: int) -> None:
+        """`items`: what is recorded of those that have asked before."""
+        self.limit = limit
+        self.pace = StartPace()
+        for subs in items:
+            self._note(subs, now)
+        self._queues: dict[str, asyncio.Semaphore] = {}
+
+    def _note(self, subs: list[Sub], now: int) -> None:
+        asked = [sub.value for sub in subs if sub.name == START and sub.done and sub.error is None]
+        for each in asked:
+            self.pace.next_at = max(self.pace.next_at, each["at"] + self.limit.spacing)
+            if not each["wait"]:
+                # If nothing else is recorded, its process died before it began: it begins now.
+                at = each["at"] if any(sub.name not in (START, NAP) for sub in subs) else now
+                self.pace.last_at = max(self.pace.last_at or 0, at)
+
+    def queue(self, key: str) -> asyncio.Semaphore:
+        """Only so many items of a run ask the store for a place."""
+        return self._queues.setdefault(key, asyncio.Semaphore(self.limit.concurrency or 1))
+
+    async def leave(self, session: RunSession, prefix: str) -> None:
+        """Places of items that were given up."""
+        for key in self._queues:
+            await SharedLimit(session.store, session.row.tenant, key).leave(session.run, prefix)
+
+
+async def limited(
+    script: Branches, starts: MapStarts, key: str | None, place: str, work: Callable[[], Awaitable[Any]]
+) -> Any:
+    """`key`: of the limit that the item shares. `place`: of the item, in its run."""
+    most = starts.limit.concurrency if key is not None else None
+    if key is None or most is None:
+        again = 0
+        while wait := await _start(script, starts, key, again):
+            await script.sleep(wait / 1e6, key=f"{_WAIT}{again}")
+            again += 1
+        found = await work()
+        await script.step(_ENDED, _nothing, effect=Effect.pure, key=_END)
+        return found
+    if key in _entered.get():
+        raise InputError(
+            f"node {script.node!r}: an item inside an item of a map has the same limit_key, "
+            f"{clean_text(repr(key), 80)}: it would wait for a place that the outer one has.",
+            hint="Give the inner map a limit_key of its own, or none.",
+        )
+    session, token = script.at.session, _entered.set((*_entered.get(), key))
+    shared, queue = SharedLimit(session.store, session.row.tenant, key), starts.queue(key)
+
+    async def enter() -> dict[str, int]:
+        """The time until its start is waited for here: during a sleep of the run others would get the
+        place."""
+        await shared.enter(session.run, place, most)
+        again = False
+        while (at := await _ask(script, starts, key, now := session.clock.now(), again=again)) > now:
+            await session.clock.sleep((at - now) / 1e6)
+            again = True
+        return {"at": at, "wait": 0}
+
+    await _next_in(script, queue)
+    try:
+        await script.step(START, enter, effect=Effect.read, key=_START)
+        try:
+            found = await work()
+        except Exception:
+            await _free(script, partial(shared.leave, session.run, place))
+            raise
+        await _free(script, partial(shared.leave, session.run, place))
+        return found
+    finally:
+        queue.release()
+        _entered.reset(token)
+
+
+async def _next_in(script: Branches, queue: asyncio.Semaphore) -> None:
+    """A branch that waits for another item of its run is not at work: the run may park."""
+    if not queue.locked():
+        await queue.acquire()
+        return
+    branch = script.numbers.here
+    branch.waits += 1
+    script.at.calls.step_ended()
+    try:
+        await queue.acquire()
+    finally:
+        branch.waits -= 1
+
+
+async def _start(script: Branches, starts: MapStarts, key: str | None, again: int) -> int:
+    """The microseconds after which it has to ask again; 0: it starts."""
+
+    async def ask() -> dict[str, int]:
+        now = script.at.session.clock.now()
+        at = await _ask(script, starts, key, now, again=bool(again))
+        return {"at": at, "wait": at - now}
+
+    found = await script.step(START, ask, effect=Effect.read, key=f"{_START}{again or ''}")
+    return int(found["wait"])
+
+
+async def _ask(script: Branches, starts: MapStarts, key: str | None, now: int, *, again: bool) -> int:
+    """As `StartPace.ask`."""
+    session, spacing = script.at.session, starts.limit.spacing
+    if not spacing:
+        return now
+    if key is None:
+        return starts.pace.ask(now, spacing, again=again)
+    return await SharedLimit(session.store, session.row.tenant, key).ask(now, spacing, again=again)
+
+
+async def _nothing() -> None:
+    """Only the record matters: the item does not begin again."""
+
+
+async def _free(script: Branches, leave: Callable[[], Awaitable[None]]) -> None:
+    """Recorded: a script that is entered again does not free a place that is another's by now."""
+    if not script.at.closed and script.at.doubt is None:
+        await script.step(_ENDED, leave, effect=Effect.read, key=_END)
+
+
+def shared_key(node: str, found: Any) -> str:
+    if isinstance(found, str) and found:
+        return found
+    raise InputError(
+        f"node {node!r}: limit_key= gave {clean_text(repr(found), 80)} for an item.",
+        hint="Return the name of the limit, a text that is not empty.",
+    )
+
+
+# ---------------------------------------------------------------------- where items are
+
+
+async def run_item(script: Branches, call: ItemCall, args: tuple[Any, ...]) -> Any:
+    """The item of a map of the graph. A function without a context is one step; one with a context is a
+    script itself."""
+    at, limit = script.at, call.limit
+    pos, execution = at.session.pos, at.execution
+    key = None if limit.key is None else shared_key(script.node, render(pos, execution, str(limit.key)))
+
+    async def work() -> Any:
+        if call.is_script:
+            return await call_code(call.fn, *args)
+        own = None if call.idempotency_key is None else render(pos, execution, call.idempotency_key)
+        return await script.step(
+            call.name, call.fn, *args, effect=call.effect, key="item", retry=call.retry,
+            timeout=call.timeout, idempotency_key=own,
+        )  # fmt: skip
+
+    return await limited(script, starts_of_siblings(at, limit), key, place_of(at), work)
+
+
+def starts_of_map(at: Attempt, limit: ItemLimit, path: str) -> MapStarts:
+    """Of `ctx.map` with this path."""
+    items: dict[str, list[Sub]] = {}
+    for ordinal, sub in at.execution.subs.items():
+        if ordinal.startswith(path) and ordinal != path:
+            items.setdefault(ordinal.removeprefix(path).partition("/")[0], []).append(sub)
+    return MapStarts(limit, items.values(), at.session.clock.now())
+
+
+def starts_of_siblings(at: Attempt, limit: ItemLimit) -> MapStarts:
+    """Of the map whose item this node is; shared by all of its items."""
+    session = at.session
+    owner = session.pos.scopes[at.execution.scope].owner
+    assert owner is not None
+    visit = session.pos.execs[owner].visit
+    found = session.item_starts.get((*owner, visit))
+    if found is None:
+        items = [
+            list(execution.subs.values())
+            for place, execution in session.pos.execs.items()
+            if session.pos.scopes[place[0]].owner == owner
+        ]
+        now = session.clock.now()
+        found = MapStarts(limit, items, now)
+        if found.pace.next_at == 0 and session.pos.scopes[at.execution.scope].index > 0:
+            # Nothing is known of the items before it: they have ended, perhaps just now.
+            found.pace.last_at = now
+        session.item_starts[(*owner, visit)] = found
+    return found
+
+
+def place_of(at: Attempt, path: str = "") -> str:
+    """Of an item, in its run."""
+    return f"{at.execution.scope}/{at.node.id}/{at.execution.visit}/{path}".rstrip("/")

@@ -47,16 +47,16 @@ class Carried(TypedDict):
     n: int
 
 
-def loop_of(state: type, steps: int, keeper: Any) -> Any:
+def loop_of(kind: type, steps: int, keeper: Any) -> Any:
     """A graph that calls one node so many times."""
 
-    async def step(values: Any) -> Any:
-        changed: dict[str, Any] = {"n": values["n"] + 1}
-        if state is Appended:
+    async def step(state: Any) -> Any:
+        changed: dict[str, Any] = {"n": state["n"] + 1}
+        if kind is Appended:
             changed["messages"] = [os.urandom(500).hex()]
         return changed
 
-    graph = StateGraph(state)
+    graph = StateGraph(kind)
     graph.add_node("step", step)
     graph.add_edge(START, "step")
     graph.add_conditional_edges("step", lambda s: END if s["n"] >= steps else "step", ["step", END])

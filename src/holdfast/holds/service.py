@@ -161,6 +161,14 @@ class HoldService(CommentMethods):
         )
         return await resolve.resolve(self.ctx, actor, hold, submission, terms)
 
+    async def require_resolvable(
+        self, actor: Actor, hold: str, body: Body, *, idempotency_key: str | None = None
+    ) -> None:
+        """Raises as `resolve` would for this body; nothing is decided."""
+        submission = await self._read(actor, hold, body)
+        terms = ResolveConditions(idempotency_key=idempotency_key)
+        await resolve.require_resolvable(self.ctx, actor, hold, submission, terms)
+
     async def answer(
         self, hold: str, decision: str | None, *, data: Any = None, comment: str | None = None, by: str
     ) -> HoldRow:

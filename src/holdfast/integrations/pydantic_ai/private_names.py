@@ -12,6 +12,12 @@ def arguments_of(inputs: tuple[object, ...]) -> dict[str, Any]:
     return cast("dict[str, Any]", inputs[ARGUMENTS])
 
 
+def request_parts(inputs: tuple[object, ...]) -> tuple[list[Any], Any, Any]:
+    """The messages of a model request, its settings and its parameters."""
+    _model, messages, settings, parameters, *_ = inputs
+    return cast("list[Any]", messages), settings, parameters
+
+
 def tool_result(value: Any) -> dict[str, Any]:
     """A value as the framework records that of a tool."""
     return {"kind": "tool_content_result", "result": value}

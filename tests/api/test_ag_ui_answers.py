@@ -206,3 +206,18 @@ async def test_a_credential_that_may_only_start_runs_answers_no_question_in_a_th
     assert taken.status_code == 200
     more = await desk.send("olga", "POST", path, json={"content": "yes", "request_id": other}, headers=key)
     assert (more.status_code, more.json()["code"]) == (422, "idempotency_key_reused")
+
+
+async def test_who_lists_the_questions_of_a_pipeline_leaves_no_refusals_in_the_audit(desk: Hall) -> None:
+    dot = (
+        'digraph g { start [shape=Mdiamond]; done [shape=Msquare]; gate [shape=hexagon, label="Ship?", '
+        'human.assignee="user:sam@acme"]; start -> gate; gate -> done [label="[A] Approve"] }'
+    )
+    made = await desk.send("olga", "POST", "/v1/pipelines", json={"dot": dot})
+    assert made.status_code == 201, made.text
+    store, path = await desk.hf.open(), f"/v1/pipelines/{made.json()['id']}/questions"
+    await until(lambda: store.holds(limit=10))
+    for _ in range(2):
+        assert (await desk.send("dana", "GET", path)).json()["items"] == []
+    assert len((await desk.send("sam", "GET", path)).json()["items"]) == 1
+    assert "refused" not in [row.action for row in await store.audit("default", limit=100)]

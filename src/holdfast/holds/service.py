@@ -67,6 +67,12 @@ class HoldService(CommentMethods):
 
         return await shadow_of(self.ctx.store, row)
 
+    async def visible(self, actor: Actor, rows: Sequence[HoldRow]) -> Sequence[HoldRow]:
+        """Those that the actor may see. Not an attempt to read the others: nothing is audited."""
+        now = self.ctx.now()
+        standing = await self.ctx.standing(actor, now)
+        return [row for row in rows if await self.ctx.may(standing, "view", row, now)]
+
     async def list(
         self,
         actor: Actor,

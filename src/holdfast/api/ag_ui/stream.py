@@ -161,11 +161,9 @@ class AgUiStream:
     async def _interrupts(self, run: RunId) -> list[AgUiEvent]:
         """The open questions that the caller may see. For others the stream waits: it is no attempt to read
         them, so that nothing is written to the audit each time that the run is looked at."""
-        people = (await self._call.holds()).ctx
-        now = people.now()
-        standing = await people.standing(self._call.actor, now)
+        people = await self._call.holds()
         asked = [hold for hold in await self._service.holds(run) if hold.type not in UNASKED]
-        return [interrupt_of(hold) for hold in asked if await people.may(standing, "view", hold, now)]
+        return [interrupt_of(hold) for hold in await people.visible(self._call.actor, asked)]
 
 
 def interrupt_of(hold: HoldRow) -> AgUiEvent:

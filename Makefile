@@ -13,7 +13,7 @@ SETUP := $(PYTHON) tools/setup.py
 unexport PYTHONDONTWRITEBYTECODE PYTHONPATH PYTHONHOME
 
 .DEFAULT_GOAL := help
-.PHONY: help demo web test check soak bench docs format lock clean setup-runtime setup-dev
+.PHONY: help demo web test check soak partners bench docs format lock clean setup-runtime setup-dev
 
 help:  ## show this list
 	@echo "make TARGET, where TARGET is one of"
@@ -35,6 +35,9 @@ check: setup-dev  ## format, lint, types, imports and names; changes nothing
 soak: setup-dev  ## hundreds of crashes at random moments, and long property tests
 	@$(PY) -m pytest -n $(WORKERS) --dist loadgroup -m soak --timeout 3600 --hypothesis-profile soak $(ARGS)
 
+partners: setup-dev  ## integrations with partners outside the lock and with the lowest versions allowed
+	@$(PY) tools/partners.py run $(ARGS)
+
 bench: setup-dev  ## the core's benchmark, as ratios to a floor measured in the same run
 	@$(PY) -m bench $(ARGS)
 
@@ -49,7 +52,7 @@ lock:  ## write requirements/*.lock anew; ARGS=--upgrade takes the newest versio
 	@$(SETUP) lock $(ARGS)
 
 clean:  ## remove the environment, caches and build output
-	rm -rf .venv .tools .setup.lock .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage build dist web/node_modules src/holdfast/_ui
+	rm -rf .venv .tools .partners .setup.lock .pytest_cache .ruff_cache .hypothesis .import_linter_cache .coverage build dist web/node_modules src/holdfast/_ui
 	find src tests tools bench -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 setup-runtime:

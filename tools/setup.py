@@ -218,13 +218,24 @@ def write_locks(*, upgrade: bool) -> None:
     compile_lock(
         "dev",
         "pyproject.toml",
-        "--all-extras",
+        *(word for extra in locked_extras() for word in ("--extra", extra)),
         "--group",
         "dev",
         "--constraints",
         "requirements/runtime.lock",
         upgrade=upgrade,
     )
+
+
+# Extras whose partners do not agree with the rest: tools/partners.py has environments for them.
+UNLOCKED_EXTRAS = ("openai-agents",)
+
+
+def locked_extras() -> list[str]:
+    import tomllib
+
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    return [extra for extra in extras if extra not in UNLOCKED_EXTRAS]
 
 
 def compile_lock(name: str, *sources: str, upgrade: bool) -> None:

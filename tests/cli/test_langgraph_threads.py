@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import sqlite3  # noqa: TID251 (a file that is no store)
+from contextlib import closing
 from pathlib import Path
+from typing import Any, cast
 
+import ormsgpack
 import pytest
+from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from tests.cli.conftest import Cli
@@ -46,3 +50,28 @@ def test_the_commands_import_and_export_threads_and_refuse_what_they_do_not_know
         refused = cli(*arguments)
         assert refused.code == 2, arguments
         assert words in refused.err, arguments
+
+
+@pytest.mark.covers("IN-40")
+@pytest.mark.parametrize("table", ["checkpoints", "writes"])
+def test_a_file_cannot_name_code_that_is_run_when_it_is_imported(cli: Cli, table: str) -> None:
+    with SqliteSaver.from_conn_string("theirs.db") as theirs:
+        theirs.setup()
+        place = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+        first = {**empty_checkpoint(), "channel_values": {"x": "MARKER"}, "channel_versions": {"x": "1"}}
+        made = theirs.put(cast("Any", place), first, {"source": "input", "step": -1}, {"x": "1"})
+        theirs.put_writes(made, [("x", "MARKER")], "task")
+    # LangGraph reads it as: call os.mkdir with this text.
+    evil = ormsgpack.packb(ormsgpack.Ext(0, ormsgpack.packb(("os", "mkdir", "called"))))
+    column = "checkpoint" if table == "checkpoints" else "value"
+    with closing(sqlite3.connect("theirs.db")) as connection:
+        for rowid, data in connection.execute(f"SELECT rowid, {column} FROM {table}").fetchall():
+            changed = data.replace(ormsgpack.packb("MARKER"), evil)
+            connection.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (changed, rowid))
+        connection.commit()
+    refused = cli("import", "langgraph", "theirs.db")
+    assert not Path("called").exists()
+    assert refused.code == 4
+    assert "a value of the type os.mkdir" in refused.err
+    assert "Traceback" not in refused.err
+    assert cli("export", "langgraph", "mine.db", "--json").json["threads"] == []

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.snippets import Page, blocks, fresh
-from tools import docs
+from tools import docs, partners
 
 # A page that is a test file as a whole has a test of its own.
 ELSEWHERE = {"docs/how-to/test-your-flows.md"}
@@ -21,6 +21,7 @@ PAGES = [
 @pytest.mark.covers("TOOL-DOCS-10")
 @pytest.mark.parametrize("name", PAGES)
 def test_every_snippet_of_a_page_runs(name, tmp_path, monkeypatch):
+    partners.require_for(name)
     monkeypatch.chdir(tmp_path)
     fresh(tmp_path, docs.ROOT)
     Page(docs.ROOT / name, tmp_path).run()

@@ -15,6 +15,7 @@ from holdfast.errors import (
     HeartbeatMissedError,
     InputError,
     RateLimitedError,
+    StepFailedError,
     WaitTimeoutError,
 )
 from holdfast.holds.actions.rate_limit import Pace
@@ -323,3 +324,31 @@ async def test_a_callback_node_hands_over_its_token_and_stores_the_result(place:
     assert (failed.status, failed.failed_node, "no disk" in str(failed.error)) == (
         RunStatus.failed, "built", True
     )  # fmt: skip
+
+
+@pytest.mark.covers("USERS-CALLBACK")
+async def test_the_token_is_masked_where_an_error_or_a_line_of_the_log_names_it() -> None:
+    flow, seen = Flow("tells", effect="read"), list[str]()
+
+    async def send(callback: Any) -> None:
+        raise ValueError(f"cannot reach the builder for {callback.url}")
+
+    @flow.script
+    async def wait(s: dict[str, Any], ctx: Context) -> None:
+        callback = await ctx.callback("built", timeout="1d")
+        seen[:] = [callback.token]
+        ctx.log.warning("the token is %s", callback.token)
+        try:
+            await ctx.step("send", send, callback, effect="read")
+        except StepFailedError as error:
+            raise RuntimeError(f"{error} {callback.token}") from error
+
+    async with Holdfast("memory:") as hf:
+        result = await flow.run({}, on=hf)
+        service = await hf.service()
+        assert (result.failed, len(seen[0])) == (True, 64)
+        recorded = repr([await service.events(result.run_id), await service.get(result.run_id)])
+        assert "cannot reach the builder" in recorded
+        assert seen[0] not in recorded
+        assert seen[0] not in repr(await service.story(result.run_id))
+        assert seen[0].encode() not in await service.export_run(result.run_id, decrypt=True)

@@ -29,7 +29,7 @@ from holdfast import (
     Worker,
 )
 from holdfast.app.effect_function import effect_of
-from holdfast.errors import HoldfastError, RunCancelledError, ValueNotStorableError
+from holdfast.errors import HoldfastError, RunCancelledError, RunExistsError, ValueNotStorableError
 from holdfast.testing.clock import FakeClock
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("USERS-EFFECT")]
@@ -443,3 +443,18 @@ async def test_a_changed_question_does_not_change_one_that_is_open(tmp_path: Pat
     async with Holdfast(address) as hf:
         with pytest.raises(VersionMismatchError):
             hf.effect(key="{{order}}", name="pay", hold={"assignee": "user:dana"})(_sample)("A17")
+
+
+async def test_a_run_that_no_call_has_started_does_not_stand_for_a_key(hf: Holdfast) -> None:
+    paid: list[str] = []
+
+    @hf.effect(key="pay-{{order}}")
+    async def pay(order: str) -> None:
+        paid.append(order)
+
+    program, service = effect_of(pay).flow.program(), await hf.service()  # type: ignore[union-attr]
+    given = {"key": "pay-A1", "arguments": {"order": "A1"}}
+    row, _ = await service.create(program, given, idempotency_key="pay-A1")
+    with pytest.raises(RunExistsError, match=row.id):
+        await pay("A1")
+    assert paid == []

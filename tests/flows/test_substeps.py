@@ -379,3 +379,38 @@ async def test_what_a_sub_step_spent_counts_once_when_the_node_is_entered_again(
     service = await hf.service()
     (execution,) = (await service.latest(result.run_id)).executions
     assert (execution.tokens, execution.cost) == (1107, 0.5)
+
+
+@pytest.mark.covers("D-21")
+async def test_two_calls_with_one_key_do_not_share_an_answer(place: Place) -> None:
+    asked, done = Flow("asked", effect="read"), list[str]()
+
+    @asked.script
+    async def pay(s: Any, ctx: Context) -> dict[str, Any]:
+        first = await ctx.ask("Pay?", options=["yes", "no"], key="pay")
+        second = await ctx.ask("Pay?", options=["yes", "no"], key="pay")
+        return {"decisions": [first.decision, second.decision]}
+
+    result = await asked.run({}, on=await place.hf())
+    (hold,) = result.holds
+    await (await (await place.hf()).service()).answer(hold.id, "yes")
+    result = await asked.resume(result.run_id, on=await place.hf())
+    assert result.error is not None
+    assert "two calls with the key 'pay'" in result.error.message
+    steps = Flow("steps", effect="read")
+
+    @steps.script
+    async def charge(s: Any, ctx: Context) -> None:
+        for order in ("A1", "A2"):
+            await ctx.step("charge", done.append, order, effect="write", key="charge")
+
+    result = await steps.run({}, on=await place.hf())
+    assert (result.failed, done) == (True, ["A1"])
+    reads = Flow("reads", effect="read")
+
+    @reads.script
+    async def look(s: Any, ctx: Context) -> dict[str, Any]:
+        return {"found": [await ctx.step("look", done.copy, effect="read", key="look") for _ in range(2)]}
+
+    result = await reads.run({}, on=await place.hf())
+    assert result.state["found"] == [["A1"], ["A1"]]

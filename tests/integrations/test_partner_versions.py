@@ -40,14 +40,21 @@ def test_an_absent_library_is_an_import_error_with_what_to_install() -> None:
 
 @pytest.mark.covers("IN-2")
 def test_holdfast_imports_no_agent_framework() -> None:
-    code = "import sys, holdfast; holdfast.Flow; print('pydantic_ai' in sys.modules)"
+    code = "import sys, holdfast; holdfast.Flow; print({'pydantic_ai', 'agents'} & {*sys.modules})"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert said.stdout.strip() == "False"
+    assert said.stdout.strip() == "set()"
 
 
 @pytest.mark.covers("IN-2")
-def test_the_checked_range_is_that_of_the_extra() -> None:
+@pytest.mark.parametrize(
+    ("extra", "package", "lowest", "below"),
+    [
+        ("pydantic-ai", "pydantic-ai-slim", "2.66", "3"),
+        ("openai-agents", "openai-agents", "0.24", "0.25"),
+    ],
+)
+def test_the_checked_range_is_that_of_the_extra(extra: str, package: str, lowest: str, below: str) -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    source = (ROOT / "src/holdfast/integrations/pydantic_ai/__init__.py").read_text()
-    assert extras["pydantic-ai"] == ["pydantic-ai-slim>=2.66,<3"]
-    assert 'require_partner("pydantic-ai-slim", "2.66", "3", "pydantic-ai")' in source
+    source = (ROOT / f"src/holdfast/integrations/{extra.replace('-', '_')}/__init__.py").read_text()
+    assert extras[extra] == [f"{package}>={lowest},<{below}"]
+    assert f'require_partner("{package}", "{lowest}", "{below}", "{extra}")' in source

@@ -156,6 +156,13 @@ class EffectRun:
             raise RunExistsError(
                 f"the id of the effect {name!r} with the key {key!r} is taken by another run."
             )
+        if row.id != self.call.run:
+            raise RunExistsError(
+                f"the key {key!r} of the effect {name!r} is taken by run {row.id}, which no call of it "
+                "has started.",
+                hint="Nothing was done. An administrator can delete that run; then call again.",
+                run=row.id,
+            )
         known = await self.service.checkpoint(row.id, row.horizon)
         if comparable(known.input.get("arguments")) != comparable(self.call.given["arguments"]):
             raise KeyReusedError(

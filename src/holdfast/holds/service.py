@@ -67,6 +67,12 @@ class HoldService(CommentMethods):
 
         return await shadow_of(self.ctx.store, row)
 
+    async def visible(self, actor: Actor, rows: Sequence[HoldRow]) -> Sequence[HoldRow]:
+        """Those that the actor may see. Not an attempt to read the others: nothing is audited."""
+        now = self.ctx.now()
+        standing = await self.ctx.standing(actor, now)
+        return [row for row in rows if await self.ctx.may(standing, "view", row, now)]
+
     async def list(
         self,
         actor: Actor,
@@ -160,6 +166,14 @@ class HoldService(CommentMethods):
             if_match=if_match, idempotency_key=idempotency_key, link=link, reason=reason
         )
         return await resolve.resolve(self.ctx, actor, hold, submission, terms)
+
+    async def require_resolvable(
+        self, actor: Actor, hold: str, body: Body, *, idempotency_key: str | None = None
+    ) -> None:
+        """Raises as `resolve` would for this body; nothing is decided."""
+        submission = await self._read(actor, hold, body)
+        terms = ResolveConditions(idempotency_key=idempotency_key)
+        await resolve.require_resolvable(self.ctx, actor, hold, submission, terms)
 
     async def answer(
         self, hold: str, decision: str | None, *, data: Any = None, comment: str | None = None, by: str

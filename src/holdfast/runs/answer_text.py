@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from holdfast.errors import AnswerInvalidError, ConflictError, HoldNotFoundError
+from holdfast.errors import AnswerInvalidError, ConflictError, HoldNotFoundError, KeyReusedError
 from holdfast.types.hold import UNASKED
 from holdfast.types.ids import HoldId, RunId
 
@@ -30,23 +30,45 @@ async def answer_text(
     again under it counts once, whatever the run asks by then.
 
     Raises AnswerInvalidError for words that fit no option, ConflictError where several questions are open and
-    none is named, HoldNotFoundError where none is, HoldDecidedError where another answer was first.
+    none is named, HoldNotFoundError where none is, HoldDecidedError where another answer was first,
+    KeyReusedError where the key was used for another question or answer.
     """
     row = await service.get(run)
     answered_before = (
         None if actor is None or key is None else await answered_under_key(service, row.id, actor, key)
     )
+    if answered_before is not None and hold not in (None, answered_before.id):
+        raise KeyReusedError(
+            f"the idempotency key {key!r} was used for the answer to another question of this run.",
+            hint="Use a new key for a new answer.",
+            hold=hold,
+        )
     asked = answered_before or await _question(service, row.id, hold)
     if actor is not None:
-        # Access is checked first: the options are shown to no one else.
-        await service.people.get(actor, asked.id)
-        answer = content if isinstance(content, Mapping) else _decision(asked, content)
+        answer = await _answer_as(service, actor, asked, content)
         return (await service.people.resolve(actor, asked.id, answer, idempotency_key=key)).row
     if isinstance(content, Mapping):
         decision = content.get("decision")
         data, comment = content.get("response_data"), content.get("comment")
         return await service.answer(asked.id, decision, data=data, comment=comment, by=by)
     return await service.answer(asked.id, _decision(asked, content), by=by)
+
+
+async def require_answerable(
+    service: RunAccess, run: str, content: str | Mapping[str, Any], *, hold: str, actor: Actor, key: str
+) -> None:
+    """Raises as `answer_text` would for this answer; nothing is decided."""
+    asked = await _question(service, run, hold)
+    answer = await _answer_as(service, actor, asked, content)
+    await service.people.require_resolvable(actor, asked.id, answer, idempotency_key=key)
+
+
+async def _answer_as(
+    service: RunAccess, actor: Actor, asked: HoldRow, content: str | Mapping[str, Any]
+) -> str | Mapping[str, Any]:
+    # Access is checked first: the options are shown to no one else.
+    await service.people.get(actor, asked.id)
+    return content if isinstance(content, Mapping) else _decision(asked, content)
 
 
 async def answered_under_key(service: RunAccess, run: RunId, actor: Actor, key: str) -> HoldRow | None:

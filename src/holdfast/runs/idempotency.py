@@ -34,6 +34,17 @@ async def require_same(service: RunAccess, row: RunRow, program: Program, given:
         )
 
 
+def require_same_thread(row: RunRow, thread: str | None, key: str) -> None:
+    """Raises KeyReusedError where the run that the key stands for is one of another thread: the caller would
+    take it for a run of theirs."""
+    if thread is not None and row.thread != thread:
+        raise KeyReusedError(
+            f"the idempotency key {key!r} was already used for run {row.id}, which is in another thread.",
+            hint="Give each request a key of its own, and the same key only to the same request.",
+            run=row.id,
+        )
+
+
 def comparable(value: Any) -> Any:
     """As plain data, with secrets as they are: masked, two of them would be the same input."""
     return msgspec.to_builtins(value, str_keys=True, order="deterministic", enc_hook=_dumped)

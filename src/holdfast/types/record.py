@@ -6,7 +6,7 @@ A record has columns that can be read when its payload cannot, and a payload: th
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -155,6 +155,14 @@ def turn_of(record: Record) -> int | None:
     """The number of the turn that a checkpoint ends, if it ends one. Read from columns alone."""
     found = record.outcome.removeprefix(TURN)
     return int(found) if found != record.outcome and found.isdigit() else None
+
+
+PRIVATE: Final = "private/"
+"""The start of the key of a sub-step whose value is for the node alone: the journal has it, no client."""
+
+
+def is_private(ordinal: str) -> bool:
+    return f"={PRIVATE}" in ordinal
 
 
 Op = tuple[str, str, str, Any]

@@ -33,6 +33,9 @@ _STRING: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"(\s*:)?')
 # None: the operator, who runs this process and reads its log.
 _tenant: ContextVar[str | None] = ContextVar("the tenant whose secrets are masked", default=None)
 
+# Values that only the task of one run has, such as the tokens of its callbacks.
+_hidden: ContextVar[dict[str, None] | None] = ContextVar("what is masked in this task", default=None)
+
 
 class Secret:
     """Marks a secret field: `Annotated[str, Secret]`. The annotated type does not change."""
@@ -60,6 +63,19 @@ def tenant_scope(tenant: str | None) -> Generator[None]:
         yield
     finally:
         _tenant.reset(token)
+
+
+def begin_hiding() -> None:
+    """From here on, in this task and in those that it starts, `hide` has an effect."""
+    _hidden.set({})
+
+
+def hide(value: str) -> None:
+    """Mask it in every text that is recorded or logged from this task, and nowhere else: its reader may be
+    shown it on request. It is not one of the tenant's secrets, which many of them would displace."""
+    found = _hidden.get()
+    if found is not None:
+        found[value] = None
 
 
 class _Forms:
@@ -150,10 +166,14 @@ class Redactor:
 
     def redact(self, text: str) -> str:
         """The text with every secret in it masked that is known in this scope."""
+        if hidden := _hidden.get():
+            text = _masked(text, hidden)
         return _masked(text, self._known(_tenant.get())) if self._all.values else text
 
     def redact_line(self, text: str) -> str:
         """For the operator's log, in any scope: every known secret."""
+        if hidden := _hidden.get():
+            text = _masked(text, hidden)
         if not self._all.values:
             return text
         tenant = _tenant.get()

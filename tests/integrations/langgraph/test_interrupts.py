@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import operator
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 pytestmark = pytest.mark.anyio
+HAS_FORMS = "response_schema" in inspect.signature(interrupt).parameters
+HAS_OWN_IDS = tuple(int(part) for part in version("langgraph").split(".")[:3]) >= (1, 2, 13)
+"""Before, all interrupts of a task have one id."""
 
 
 class Steps(TypedDict):
@@ -56,7 +61,8 @@ async def answer(hf: Holdfast, hold: HoldRow, decision: str, **more: Any) -> Non
 async def test_each_interrupt_of_a_graph_is_a_hold_and_its_answer_reaches_the_graph_once(
     hf: Holdfast,
 ) -> None:
-    asked = ("Refund?", {"value": {"question": "How?", "sum": 9}, "response_schema": Literal["card", "cash"]})
+    form: Any = {"response_schema": Literal["card", "cash"]} if HAS_FORMS else {}
+    asked = ("Refund?", {"value": {"question": "How?", "sum": 9}, **form})
     flow = graph_flow(
         "support", builder_of(*asked).compile(), hold=lambda _: {"assignee": "group:care", "timeout": "2d"}
     )
@@ -71,7 +77,7 @@ async def test_each_interrupt_of_a_graph_is_a_hold_and_its_answer_reaches_the_gr
     (hold,) = result.holds
     assert hold.prompt == "How?"
     assert b'"sum":9' in bytes(hold.context)
-    await answer(hf, hold, "submit", data={"answer": "cash"})
+    await (answer(hf, hold, "submit", data={"answer": "cash"}) if HAS_FORMS else answer(hf, hold, "cash"))
     result = await flow.resume(result.run_id, on=hf)
     assert result.expect().state["steps"] == ["first", "yes", "cash"]
     # The thread is that of the run, in its store.
@@ -307,6 +313,11 @@ async def test_a_caller_is_told_that_a_failed_node_has_its_answer(hf: Holdfast) 
         with pytest.raises(ConflictError, match="has its answer"):
             await saver.ask(graph, config)
         await graph.ainvoke(None, config)
+        if not HAS_OWN_IDS:
+            # Whether it is the next question cannot be told: no answer is given rather than the earlier one.
+            with pytest.raises(ConflictError, match="has its answer"):
+                await saver.answers(config)
+            return
         assert await saver.answers(config) is None
         assert [each.prompt for each in await saver.ask(graph, config)] == ["Pay 1,000,000?"]
     finally:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.flows.conftest import positions
 from tests.flows.places import Place
-from tests.integrations.pydantic_ai.shop import Notes
+from tests.integrations.notes import Notes
 
 __all__ = ["positions"]
 

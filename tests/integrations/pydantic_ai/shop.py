@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from pydantic_ai import Agent
@@ -13,6 +12,7 @@ from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 
 from holdfast import Flow
 from holdfast.integrations.pydantic_ai import HoldfastDurability
+from tests.integrations.notes import Notes
 
 LOOK = ToolCallPart("look", {"order": "A17"}, "c-look")
 PAY = ToolCallPart("pay", {"order": "A17", "amount": 250}, "c-pay")
@@ -22,21 +22,6 @@ PAY = ToolCallPart("pay", {"order": "A17", "amount": 250}, "c-pay")
 class Talk:
     question: str = "Order A17 came broken."
     answer: str = ""
-
-
-class Notes:
-    """What was called, in any process."""
-
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / "calls"
-
-    def add(self, line: str) -> None:
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(f"{line}\n")
-
-    @property
-    def lines(self) -> list[str]:
-        return self.path.read_text().splitlines() if self.path.exists() else []
 
 
 def returned(messages: list[ModelMessage]) -> list[ToolReturnPart]:

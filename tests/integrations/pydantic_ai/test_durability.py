@@ -22,7 +22,8 @@ from holdfast.integrations.pydantic_ai import HoldfastDurability, emit_events
 from holdfast.integrations.pydantic_ai.private_names import arguments_of, tool_result
 from holdfast.telemetry import on_substep
 from tests.flows.places import Place, told
-from tests.integrations.pydantic_ai.shop import LOOK, PAY, Notes, Talk, a_flow, a_model, a_talk, an_agent
+from tests.integrations.notes import Notes
+from tests.integrations.pydantic_ai.shop import LOOK, PAY, Talk, a_flow, a_model, a_talk, an_agent
 
 pytestmark = pytest.mark.anyio
 
@@ -368,3 +369,18 @@ async def test_the_example_pays_after_an_approval(place: Place) -> None:
     await decide(await place.hf(), result.holds[0], "approve")
     result = await support.resume(result.run_id, on=await place.hf())
     assert result.state.answer == "Done: refunded 250 for A17"
+
+
+@pytest.mark.covers("IN-54")
+async def test_an_id_that_looks_like_the_second_use_of_another_gets_no_answer_of_it(
+    place: Place, notes: Notes
+) -> None:
+    calls = [ToolCallPart("pay", {"order": "A17", "amount": 1}, name) for name in ("x#2", "x", "x")]
+    flow = a_talk(an_agent(notes, *([call] for call in calls), approval=True))
+    result = await flow.run({}, on=await place.hf())
+    for count in (1, 2, 3):
+        (hold,) = result.holds
+        await decide(await place.hf(), hold, "approve")
+        result = await flow.resume(result.run_id, on=await place.hf())
+        assert sum(line.startswith("pay") for line in notes.lines) == count
+    assert result.completed

@@ -12,7 +12,8 @@ from holdfast.telemetry import arm
 from holdfast.testing.clock import FakeClock
 from tests.crash.stores import address_on
 from tests.flows.places import COLD
-from tests.integrations.pydantic_ai.shop import LOOK, PAY, Notes, Talk, a_talk, an_agent
+from tests.integrations.notes import Notes
+from tests.integrations.pydantic_ai.shop import LOOK, PAY, Talk, a_talk, an_agent
 from tests.services import prefork
 
 RUN = "00000000-0000-4000-8000-00000000a9e1"

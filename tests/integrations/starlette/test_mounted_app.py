@@ -28,6 +28,7 @@ from holdfast.api.auth.sessions import Sessions
 from holdfast.api.server import HttpServer
 from holdfast.errors import SettingsError, StoreUnavailableError
 from holdfast.integrations.starlette import instance, principal, signed_in
+from holdfast.integrations.starlette.state import state_of
 from tools.docs import ROOT
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("USERS-FASTAPI")]
@@ -256,3 +257,23 @@ async def test_tokens_and_sessions_of_holdfast_work_below_the_path(tmp_path: Pat
         # The cookie is valid in the routes of the application too.
         assert (await client.get("/me")).json() == {"id": "user:dana"}
         assert (await client.get("/desk/v1/runs")).status_code == 200
+
+
+@pytest.mark.covers("IN-80")
+async def test_routes_of_the_application_do_not_take_the_authenticator_of_another_mount(
+    tmp_path: Path,
+) -> None:
+    hf = Holdfast(f"sqlite:{tmp_path / 'h.db'}")
+    app = application(Starlette, hf, worker=True)
+    async with serving(app) as client:
+        assert (await client.get("/hello", headers={"x-person": "nobody"})).status_code == 401
+        # Everyone has every right there: it must not say who calls here.
+        hf.asgi(allow_anonymous=True)
+        assert (await client.get("/desk/v1/runs", headers={"x-person": "nobody"})).status_code == 401
+        with pytest.raises(SettingsError, match="2 mounts"):
+            _ = state_of(hf).authenticator
+        assert (await client.get("/hello", headers={"x-person": "nobody"})).status_code == 500
+    same = Holdfast(f"sqlite:{tmp_path / 'h.db'}")
+    for _ in range(2):
+        same.asgi(authenticator="holdfast")
+    assert state_of(same).authenticator is not None

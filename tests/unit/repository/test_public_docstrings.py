@@ -14,9 +14,18 @@ from typing import Any
 
 import pytest
 
+from tools.partners import PARTNERS
+
 ROOT = Path(__file__).resolve().parents[3]
 CODE = re.compile(r"\b[A-Z]{1,3}-A?\d+[a-z]?\b")
 FENCE = re.compile(r"```python[^\n]*\n(.*?)```", re.S)
+# Their partners are not installed here (tools/partners.py).
+OUTSIDE = tuple(
+    path.removeprefix("src/").replace("/", ".")
+    for each in PARTNERS
+    for path in each.typed
+    if path.startswith("src/")
+)
 # The modules of the API reference; names that a page or an example imports from elsewhere are public too.
 MODULES = ("holdfast", "holdfast.errors", "holdfast.client", "holdfast.attractor", "holdfast.testing")
 
@@ -71,6 +80,8 @@ def public() -> Iterator[tuple[str, Any]]:
     for source in snippets():
         for node in ast.walk(source):
             if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "holdfast":
+                if str(node.module).startswith(OUTSIDE):
+                    continue
                 module = importlib.import_module(node.module or "")
                 yield module.__name__, module
                 yield from ((f"{node.module}.{one.name}", getattr(module, one.name)) for one in node.names)

@@ -17,6 +17,7 @@ _ENDS: Final = frozenset(
 )
 _AGAIN: Final = frozenset({"node.restarted", "node.retried"})
 _OPENED: Final = frozenset({"hold.opened", "hold.asked_again"})
+_DECIDED: Final = frozenset({"hold.resolved", "hold.cancelled", "hold.expired"})
 
 
 class _Message(msgspec.Struct):
@@ -49,6 +50,8 @@ class AgUiRenderer:
         # By step: the message that is under way.
         self._open: dict[str, _Message] = {}
         self.has_asked = False
+        # Decided, but the run has not gone on yet; and decided holds after which it has.
+        self._decided: set[str] = set()
         self.answered: set[str] = set()
         self.over = False
 
@@ -64,6 +67,7 @@ class AgUiRenderer:
     def render(self, event: EventWire) -> Iterator[AgUiEvent]:
         """The end of the run has no event here: what it gives is read first."""
         place = f"{event.scope}{event.node}"
+        self._note_answer(event)
         if event.type == "node.emitted":
             yield from self._emitted(place, event)
         elif event.type == "node.started":
@@ -79,10 +83,17 @@ class AgUiRenderer:
             yield from self._discarded(place)
         elif event.type in _OPENED:
             self.has_asked = True
-        elif event.type == "hold.answered":
-            self.answered.add(str(event.data.get("hold_id", "")))
         elif event.type in ("run.completed", "run.failed", "run.cancelled"):
             self.over = True
+
+    def _note_answer(self, event: EventWire) -> None:
+        """A decision has its event when it is made. What the run does with it comes after that."""
+        if event.type in _DECIDED:
+            self._decided.add(str(event.data.get("hold_id", "")))
+        elif event.type == "hold.answered":
+            self.answered.add(str(event.data.get("hold_id", "")))
+        elif not event.type.startswith("hold."):
+            self.answered |= self._decided
 
     # ------------------------------------------------------------------ what a node emits
     def _emitted(self, place: str, event: EventWire) -> Iterator[AgUiEvent]:

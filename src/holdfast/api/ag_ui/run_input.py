@@ -10,6 +10,8 @@ import msgspec
 from holdfast.api.schemas.common import Name
 from holdfast.api.schemas.input_guard import require_outside
 from holdfast.errors import InputError
+from holdfast.model.graph import GraphSpec
+from holdfast.model.hold_declaration import decision_fields
 from holdfast.model.input_schema import input_schema
 from holdfast.model.program import Program
 
@@ -39,7 +41,7 @@ class RunAgentInput(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown
     forwarded_props: Any = None
     protocol_version: Name | None = None
     parent_run_id: Name | None = None
-    resume: list[ResumeEntry] | None = None
+    resume: Annotated[list[ResumeEntry], msgspec.Meta(max_length=1000)] | None = None
 
 
 def input_for(program: Program, given: RunAgentInput) -> dict[str, Any]:
@@ -50,17 +52,24 @@ def input_for(program: Program, given: RunAgentInput) -> dict[str, Any]:
         raise InputError("`state` must be an object.", hint="Send the input of the flow as its fields.")
     found: dict[str, Any] = {**cast("dict[str, Any]", state)}
     require_outside(found)
-    found.setdefault("messages", given.messages)
-    found.setdefault("prompt", _prompt(given.messages))
+    said = [message for message in given.messages if message.get("role") == "user"]
+    # What is said now comes before `state`: clients send the last STATE_SNAPSHOT back with the next run, and
+    # it has the prompt of the run before.
+    new = {"messages": given.messages, "prompt": _text(said[-1].get("content", "")) if said else ""}
+    found = {**found, **new} if said else {**new, **found}
+    # For the same reason it has the decisions of that run, which are none about this one.
+    decisions = _decisions(program.graph.spec)
+    found = {name: value for name, value in found.items() if name not in decisions}
     declared = input_schema(program.graph.spec).get("properties")
     if not declared:
         return found
     return {name: value for name, value in found.items() if name in declared}
 
 
-def _prompt(messages: list[dict[str, Any]]) -> str:
-    said = [message.get("content", "") for message in messages if message.get("role") == "user"]
-    return _text(said[-1]) if said else ""
+def _decisions(spec: GraphSpec) -> set[str]:
+    """The fields in which the holds of a flow and of its sub-flows put their decisions."""
+    found = {field for node in spec.nodes if node.hold for field in decision_fields(node.hold)}
+    return found.union(*(_decisions(inner) for inner in spec.subgraphs))
 
 
 def _text(content: Any) -> str:

@@ -66,6 +66,8 @@ class AgUiStream:
         self._number = self._after = after
         self._answers = answers
         self._renderer = AgUiRenderer(given.thread_id, given.run_id, row.id, given.messages)
+        # After an answer another question may be open that was asked before: its event is not sent again.
+        self._renderer.has_asked = after > 0
 
     async def events(self, patience: StreamTimeouts) -> AsyncGenerator[bytes]:
         call, renderer = self._call, self._renderer
@@ -75,8 +77,9 @@ class AgUiStream:
         if not self._seen:
             yield frames([renderer.started()])
         try:
-            async with aclosing(source):
-                async for batch in self._batches(source):
+            # The batches are closed first: they may be waiting for the source.
+            async with aclosing(source), aclosing(self._batches(source)) as batches:
+                async for batch in batches:
                     for chunk in chunks(self._rendered(batch)):
                         yield chunk
                     end = await self._end()
@@ -156,17 +159,11 @@ class AgUiStream:
         return {**jsonable(picture.state), **({"artifacts": artifacts} if artifacts else {})}
 
     async def _interrupts(self, run: RunId) -> list[AgUiEvent]:
-        """The open questions that the caller may see. For others the stream waits."""
+        """The open questions that the caller may see. For others the stream waits: it is no attempt to read
+        them, so that nothing is written to the audit each time that the run is looked at."""
         people = await self._call.holds()
-        found: list[AgUiEvent] = []
-        for hold in await self._service.holds(run):
-            if hold.type in UNASKED:
-                continue
-            try:
-                found.append(interrupt_of(await people.get(self._call.actor, hold.id)))
-            except HoldfastError:
-                continue
-        return found
+        asked = [hold for hold in await self._service.holds(run) if hold.type not in UNASKED]
+        return [interrupt_of(hold) for hold in await people.visible(self._call.actor, asked)]
 
 
 def interrupt_of(hold: HoldRow) -> AgUiEvent:

@@ -28,10 +28,12 @@ from holdfast.errors import (
     KeyReusedError,
     VersionMismatchError,
 )
-from holdfast.runs.idempotency import require_same
+from holdfast.runs.answer_text import require_answerable
+from holdfast.runs.idempotency import require_same, require_same_thread
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunRow
 from holdfast.types.hold import HoldRow
+from holdfast.types.status import HoldStatus
 
 routes = Routes("streams")
 
@@ -86,6 +88,7 @@ async def _started(call: ApiCall, service: RunService, flow: str, given: RunAgen
         started_via=call.actor.people,
     )
     if not fresh:
+        require_same_thread(row, given.thread_id, given.run_id)
         await require_same(service, row, program, whole, given.run_id)
     return row
 
@@ -97,22 +100,46 @@ async def _resumed(
     call: ApiCall, service: RunService, flow: str, given: RunAgentInput, entries: list[ResumeEntry]
 ) -> tuple[RunRow, int, frozenset[str]]:
     """The run whose questions were answered, the number of the event after which the stream goes on, and the
-    answered holds. All entries are checked before the first is taken."""
+    holds that are decided by now."""
     if not call.who.may(Right.holds_write):
         raise no_right(Right.holds_write)
+    _require_each_once(entries)
     people = await call.holds()
     holds = [await people.get(call.actor, entry.interrupt_id) for entry in entries]
     row = await _run_of(call, service, flow, given, holds)
-    contents = [_content(entry) for entry in entries]
-    for hold, entry, content in zip(holds, entries, contents, strict=True):
-        if entry.status == "resolved":
-            key = f"{given.run_id}/{hold.id}"
-            await service.say(row.id, content, hold=hold.id, by=call.actor.id, actor=call.actor, key=key)
+    decided = await _answered(call, service, given.run_id, row, entries)
     last = max(holds, key=lambda hold: hold.seq)
     (asked,) = await service.store.read(row.id, first=last.seq, last=last.seq) or [None]
     after = 0 if asked is None else asked.event_from + asked.events - 1
-    answered = {hold.id for hold, entry in zip(holds, entries, strict=True) if entry.status == "resolved"}
-    return row, after, frozenset(answered)
+    return row, after, decided
+
+
+async def _answered(
+    call: ApiCall, service: RunService, key: str, row: RunRow, entries: list[ResumeEntry]
+) -> frozenset[str]:
+    """The holds that are decided by now: others need more votes. Every answer is checked before the first is
+    taken, so that one that is refused leaves none of the others behind."""
+    contents = {entry.interrupt_id: _content(entry) for entry in entries if entry.status == "resolved"}
+    if len(contents) > 1:
+        for hold, content in contents.items():
+            named = {"hold": hold, "key": f"{key}/{hold}"}
+            await require_answerable(service, row.id, content, actor=call.actor, **named)
+    answered = [
+        await service.say(row.id, content, hold=hold, by=call.actor.id, actor=call.actor, key=f"{key}/{hold}")
+        for hold, content in contents.items()
+    ]
+    return frozenset(hold.id for hold in answered if hold.status is not HoldStatus.pending)
+
+
+def _require_each_once(entries: list[ResumeEntry]) -> None:
+    named: set[str] = set()
+    for entry in entries:
+        if entry.interrupt_id in named:
+            raise InputError(
+                f"`resume` names the interrupt {entry.interrupt_id!r} twice.",
+                hint="Send one entry for each interrupt.",
+            )
+        named.add(entry.interrupt_id)
 
 
 async def _run_of(

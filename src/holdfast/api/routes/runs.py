@@ -8,6 +8,7 @@ from typing import Any
 from holdfast.api.auth.rights import Right
 from holdfast.api.pagination import Page, cursor_of, decode_cursor
 from holdfast.api.pipelines import whole_input
+from holdfast.api.problems import no_right
 from holdfast.api.program_lookup import find_program
 from holdfast.api.routing import ApiCall, ApiReply, Routes
 from holdfast.api.schemas.common import moment
@@ -51,7 +52,7 @@ from holdfast.errors import (
     VersionMismatchError,
 )
 from holdfast.runs.branch.fork import branch
-from holdfast.runs.idempotency import require_same
+from holdfast.runs.idempotency import require_same, require_same_thread
 from holdfast.runs.pending_holds import pending_page
 from holdfast.runs.preview.run_change import RunChangePreview, preview_change
 from holdfast.runs.resume import resume
@@ -132,6 +133,7 @@ async def start_from_request(
         started_via=call.actor.people,
     )
     if not fresh and key is not None:
+        require_same_thread(row, thread or body.thread, key)
         await require_same(service, row, program, given, key)
     if body.wait:
         await wait_until_idle(service, row.id, body.wait)
@@ -333,6 +335,8 @@ async def give_input(call: ApiCall, run: str, body: GiveInput) -> InputTaken:
 async def send_input(
     call: ApiCall, service: RunService, row: RunRow, content: str | Mapping[str, Any], hold: str | None
 ) -> InputTaken:
-    """Once per `Idempotency-Key`."""
+    """Once per `Idempotency-Key`. Raises HttpError 403 for a credential that may start runs only."""
+    if not call.who.may(Right.holds_write):
+        raise no_right(Right.holds_write)
     actor = call.actor
     return input_taken(await service.say(row.id, content, hold=hold, by=actor.id, actor=actor, key=call.key))

@@ -94,6 +94,19 @@ async def resolve(
     return ResolveResult(row, bool(replayed))
 
 
+async def require_resolvable(
+    ctx: HoldContext, actor: Actor, hold: str, submission: Submission, terms: ResolveConditions
+) -> None:
+    """Raises as `resolve` does; the hold is not decided. A refusal is audited as that of a decision."""
+
+    async def decide(row: HoldRow, now: int) -> None:
+        if not await is_replay(ctx, actor, row, submission, terms):
+            row = await without_lapsed_votes(ctx, row, now)
+            await consider(ctx, actor, row, now, submission, terms)
+
+    await change(ctx, actor, hold, "resolve", decide, submission=submission)
+
+
 async def consider(
     ctx: HoldContext, actor: Actor, row: HoldRow, now: int, submission: Submission, terms: ResolveConditions
 ) -> HoldChange:

@@ -22,6 +22,7 @@ from holdfast.integrations.langgraph.interrupts import (
     plain,
     questions_of,
     require_asked_by_graph,
+    response_schema,
 )
 from holdfast.integrations.langgraph.saver import HoldfastSaver
 from holdfast.runs.context.context import Context
@@ -211,7 +212,7 @@ async def _settled(graph: Any, saver: HoldfastSaver, config: Any, values: Any) -
         {
             "id": each.id,
             "value": plain(each.value),
-            "schema": plain(each.response_schema),
+            "schema": plain(response_schema(each)),
             "given": counts.get(each.id, GivenAnswers()).number,
         }
         for each in state.interrupts
@@ -227,8 +228,5 @@ async def _require_known(saver: HoldfastSaver, config: Any, state: Any) -> None:
 
 def _interrupt(stored: Mapping[str, Any]) -> Interrupt[Any]:
     schema = stored["schema"]
-    return Interrupt(
-        value=thaw(stored["value"]),
-        id=stored["id"],
-        response_schema=None if schema is None else cast("dict[str, Any]", thaw(schema)),
-    )
+    form: dict[str, Any] = {} if schema is None else {"response_schema": thaw(schema)}
+    return Interrupt(value=thaw(stored["value"]), id=stored["id"], **form)

@@ -74,6 +74,11 @@ def require_asked_by_graph(
 # ---------------------------------------------------------------------- what is asked
 
 
+def response_schema(interrupt: Interrupt[Any]) -> Any:
+    """The form of its answer. The lowest version that is allowed has none."""
+    return getattr(interrupt, "response_schema", None)
+
+
 def questions_of(interrupt: Interrupt[Any], hold: HoldOptions | None) -> list[GraphQuestion]:
     """Raises InputError."""
     given = dict(_given(hold, interrupt))
@@ -87,7 +92,7 @@ def questions_of(interrupt: Interrupt[Any], hold: HoldOptions | None) -> list[Gr
     context: dict[str, Any] = plain(value) if isinstance(value, Mapping) else {}
     if not context and not isinstance(value, str):
         context = {"value": plain(value)}
-    form, wrapped = _form(interrupt.response_schema)
+    form, wrapped = _form(response_schema(interrupt))
     asked: dict[str, Any] = {"prompt": _prompt(value), "options": None, "form": form} | given
     manner = {k: v for k, v in given.items() if k not in ("prompt", "options", "form", "context")}
     manner["context"] = context | dict(given.get("context") or {})

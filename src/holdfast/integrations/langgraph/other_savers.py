@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol, cast
 
@@ -67,7 +67,7 @@ class ThreadSource(Protocol):
 
     async def threads(self) -> list[str]: ...
 
-    def checkpoints(self, thread: str) -> AsyncIterator[ForeignCheckpoint]:
+    def checkpoints(self, thread: str) -> AsyncGenerator[ForeignCheckpoint]:
         """Oldest first. Raises CheckpointCorruptError."""
         ...
 
@@ -161,7 +161,7 @@ class SqliteThreads:
         checkpoints, writes = (int(row[0]) for row in counts)
         return checkpoints, writes
 
-    async def checkpoints(self, thread: str) -> AsyncIterator[ForeignCheckpoint]:
+    async def checkpoints(self, thread: str) -> AsyncGenerator[ForeignCheckpoint]:
         # One read transaction: the thread as of one moment.
         self._connection.execute("BEGIN")
         try:
@@ -240,7 +240,7 @@ class PostgresThreads:
         ]
         return checkpoints, writes
 
-    async def checkpoints(self, thread: str) -> AsyncIterator[ForeignCheckpoint]:
+    async def checkpoints(self, thread: str) -> AsyncGenerator[ForeignCheckpoint]:
         async with self._connection.transaction(isolation="repeatable_read", readonly=True):
             cursor = self._connection.cursor(
                 "SELECT checkpoint_ns, checkpoint_id, parent_checkpoint_id, checkpoint::text, metadata::text "

@@ -6,7 +6,7 @@ import json
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import aclosing, closing
 from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any, Final, cast
 import msgspec
 from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.event_hooks import SerdeEvent, register_serde_event_listener
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from holdfast.errors import InputError
@@ -37,6 +38,7 @@ from holdfast.types.graph_thread import (
     GraphWriteRow,
 )
 
+_BLOCKED: Final = ("msgpack_blocked", "msgpack_method_blocked")
 _PAGE: Final = 200
 _PARENTS: Final = 8
 """Checkpoints whose values are kept to store their children as differences."""
@@ -55,10 +57,36 @@ class ThreadReport(msgspec.Struct, frozen=True, kw_only=True):
     changed: bool = False
 
 
+class FileSerializer(JsonPlusSerializer):
+    """For sources that others may have written. LangGraph makes a value by calling what the source names with
+    arguments from the source, so that a file could run any function. Only its safe types are read here."""
+
+    def __init__(self) -> None:
+        super().__init__(allowed_msgpack_modules=None)
+
+    def loads_typed(self, data: tuple[str, bytes]) -> Any:
+        """Raises ValueError for a value of another type: LangGraph would give its arguments instead."""
+        events: list[SerdeEvent] = []
+        stop = register_serde_event_listener(events.append)
+        try:
+            found = super().loads_typed(data)
+        finally:
+            stop()
+        blocked = [each for each in events if each["kind"] in _BLOCKED]
+        if blocked:
+            named = f"{blocked[0]['module']}.{blocked[0]['name']}"
+            raise ValueError(
+                f"it has a value of the type {named}, and reading it would run code that the source names. "
+                "If you trust the source, allow the type in a serializer of "
+                "your own: JsonPlusSerializer(allowed_msgpack_modules=[...])"
+            )
+        return found
+
+
 def serializer_of(name: str | None) -> SerializerProtocol:
     """`module:factory`, called without arguments. Raises InputError."""
     if name is None:
-        return JsonPlusSerializer()
+        return FileSerializer()
     module, _, factory = name.partition(":")
     try:
         made: Any = getattr(import_module(module), factory)()
@@ -94,8 +122,10 @@ async def _import_thread(
 ) -> ThreadReport:
     size = await source.size(thread)
     reader = ThreadReader(saver, thread)
-    async for each in source.checkpoints(thread):
-        await reader.add(each)
+    # Closed here: its connection is closed when an error leaves this function.
+    async with aclosing(source.checkpoints(thread)) as found:
+        async for each in found:
+            await reader.add(each)
     batch, digests = reader.batch(), reader.digests
     if not dry_run and (batch.checkpoints or batch.writes):
         store = await saver.store()

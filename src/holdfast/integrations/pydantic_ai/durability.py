@@ -41,9 +41,10 @@ from pydantic_ai.tools import (
 from holdfast.agents.tool_call import UNKNOWN_RESULT
 from holdfast.errors import HoldExpiredError, InputError, StepFailedError
 from holdfast.integrations.pydantic_ai.digests import operation_digests
-from holdfast.integrations.pydantic_ai.effects import METADATA, EffectTable, OperationEffect
+from holdfast.integrations.pydantic_ai.effects import METADATA, EffectTable
 from holdfast.integrations.pydantic_ai.event_stream import emitter
 from holdfast.integrations.pydantic_ai.private_names import arguments_of, tool_result
+from holdfast.integrations.tool_effects import OperationEffect
 from holdfast.integrations.tool_holds import HoldOptions, ask_approval, ask_result
 from holdfast.model.expr import mapping_resolver
 from holdfast.model.template import compile_template
@@ -82,7 +83,8 @@ class RunSteps:
         it before must not allow this one."""
         self._calls[call] += 1
         again = self._calls[call]
-        return f"{self._run}/{call}" if again == 1 else f"{self._run}/{call}#{again}"
+        # The count is before the id: a model could choose an id that ends like one.
+        return f"{self._run}/{call}" if again == 1 else f"{self._run}#{again}/{call}"
 
 
 _attempts: WeakKeyDictionary[Context, AgentRuns] = WeakKeyDictionary()

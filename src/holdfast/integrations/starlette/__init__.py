@@ -40,12 +40,8 @@ def instance(connection: HTTPConnection) -> Holdfast:
 
 async def caller(request: Request) -> Principal | None:
     """Who calls, by the authenticator of `hf.asgi`; None: no credential. Raises HTTPException for an invalid
-    one, and SettingsError if nothing was made with `hf.asgi`."""
+    one, and SettingsError if nothing was made with `hf.asgi`, or with several authenticators."""
     authenticator = state_of(instance(request)).authenticator
-    if authenticator is None:
-        raise SettingsError(
-            "there is no authenticator that knows who calls.", hint="Mount hf.asgi(authenticator=...)."
-        )
     try:
         return await authenticator.authenticate(request)
     except HttpError as error:

@@ -28,7 +28,7 @@ def mounted_app(
     own: ApiSettings = settings or ApiSettings(web_app=packaged_app(), inbound=inbound_settings())
     found = authenticator_for(hf, authenticator, allow_anonymous=allow_anonymous, hosts=own.hosts)
     state = state_of(hf)
-    state.authenticator = found
+    state.add_authenticator(authenticator, allow_anonymous, found)
     app = build(hf, found, own, [*THEMES, mcp_routes])
 
     async def may_know(connection: HTTPConnection) -> bool:

@@ -28,6 +28,7 @@ from holdfast.runs.recorder.queue import retry_while_unavailable
 from holdfast.types.clock import micros
 from holdfast.types.duration import DurationError, parse_duration
 from holdfast.types.hold import CALLBACK, Option
+from holdfast.types.redaction import hide
 from holdfast.types.terms import HoldTerms
 from holdfast.types.text import require_text
 
@@ -89,6 +90,8 @@ async def open_callback(
     callbacks = Callbacks(services.people.ctx, base)
     make = partial(callbacks.token, row.tenant, row.id, hold)
     token = await retry_while_unavailable(make, session.queue)
+    # It is a credential: an error that names the URL must not give it to everyone who may read the run.
+    hide(token)
     return Callback(place, ordinal, name, token, callbacks.url(token))
 
 

@@ -221,7 +221,8 @@ class Context(ContextFacts):
     ) -> Any:
         """Run `fn` once: its result is recorded, and on re-entry returned without running it again.
 
-        `effect` as for nodes. `key` replaces the call's number where order depends on arrival.
+        `effect` as for nodes. `key` replaces the call's number where order depends on arrival; a second step
+        with the same key is an error, unless it is `pure` or `read` and gets what is recorded.
         `idempotent=True` says that the callee deduplicates by a key, so that it may simply run again; where
         `fn` has a parameter `idempotency_key`, it is given that key, the same over all attempts.
         `idempotency_key` is that key if it is not to be derived from the place of the call.
@@ -236,7 +237,7 @@ class Context(ContextFacts):
         )
         require_callable(fn, name, self.node)
         kind = effect_of(effect, name, self.node)
-        ordinal = self._numbers.take(name, key)
+        ordinal = self._numbers.take(name, key, repeats=kind in (Effect.pure, Effect.read))
         require_script(self._at, "ctx.step")
         known = self._numbers.recorded(ordinal, name)
         if known is not None and known.done:
@@ -248,9 +249,15 @@ class Context(ContextFacts):
         return await self._substeps.run(call, fn, args, kwargs, known)
 
     def recorded(self, key: str | int) -> str | None:
-        """The name of the sub-step or question that is recorded under this key, or this number."""
-        known = self._exec.subs.get(f"={key}" if isinstance(key, str) else str(key))
+        """The name of the sub-step or question that is recorded under this key, or this number, in the branch
+        whose code this is."""
+        known = self._exec.subs.get(f"{self.branch}{f'={key}' if isinstance(key, str) else key}")
         return None if known is None else known.name
+
+    @property
+    def branch(self) -> str:
+        """The path of the branch whose code this is; empty outside of `gather`, `race`, `first` and `map`."""
+        return self._numbers.here.path
 
     async def mark_turn(self, number: int, value: Any = None, *, key: str, listed: bool = True) -> None:
         """The end of a turn of a loop inside this node: a checkpoint, durable when this returns.

@@ -98,6 +98,7 @@ class Numbers:
     def __init__(self, attempt: Attempt) -> None:
         self._attempt = attempt
         self._asked_for: list[tuple[str, str]] = []
+        self._keyed: set[str] = set()
         self.root = Branch(self)
 
     @property
@@ -111,14 +112,29 @@ class Numbers:
         # A branch may run another flow in this process, whose handlers inherit the variable.
         return found if found is not None and found.numbers is self else self.root
 
-    def take(self, name: str, key: str | None) -> str:
-        """Each call takes its number at once, whatever is awaited later (D-21)."""
+    def take(self, name: str, key: str | None, *, repeats: bool = False) -> str:
+        """Each call takes its number at once, whatever is awaited later (D-21). `repeats`: a step without an
+        effect outside, of which a second call with the same key may have the recorded result."""
         self._attempt.check_open()
         self.here.require_live()
         ordinal = self.next(key)
+        self._require_new(ordinal, name, key, repeats=repeats)
         self.here.calls += 1
         self._asked_for.append((ordinal, name))
         return ordinal
+
+    def _require_new(self, ordinal: str, name: str, key: str | None, *, repeats: bool = False) -> None:
+        """A call with the key of another would get its answer, or its result in place of an effect of its
+        own. Raises InputError."""
+        if key is None:
+            return
+        if ordinal in self._keyed and not repeats:
+            raise InputError(
+                f"node {self._attempt.node.id!r} makes two calls with the key {clean_text(repr(key), 100)}; "
+                f"the second is {clean_text(repr(name), 100)}.",
+                hint="Give each call a key of its own: what is recorded under it stands for one call.",
+            )
+        self._keyed.add(ordinal)
 
     def take_branches(self, name: str, key: str | None) -> str:
         """The same for a combinator: the path of its branches."""
@@ -126,6 +142,7 @@ class Numbers:
         branch = self.here
         branch.require_live()
         path = f"{branch.path}{segment(branch.calls, key)}/"
+        self._require_new(path, name, key)
         branch.calls += 1
         self._asked_for.append((path, name))
         return path

@@ -35,7 +35,7 @@ from holdfast.runs.recorder.recorder import MAX_DELAY
 from holdfast.runs.value_checker import TypedValues
 from holdfast.store.rows import Claim
 from holdfast.telemetry import current_node
-from holdfast.types.redaction import enter_tenant
+from holdfast.types.redaction import begin_hiding, enter_tenant
 from holdfast.types.status import REPEATABLE, RunStatus
 
 # Seconds after which a run whose handlers never wait yields to other tasks of the loop, if nothing is
@@ -98,6 +98,7 @@ class Driver:
         session = self.session
         current_node.set((session, None))
         enter_tenant(session.row.tenant)
+        begin_hiding()
         try:
             self._begun = True
             if self._stop_early:

@@ -49,7 +49,7 @@ from holdfast.runs.history.decision_text import ended_text, moves_text
 from holdfast.runs.history.visits import Visits, apply_event, drop_branch
 from holdfast.types.event import Event
 from holdfast.types.ids import RunId
-from holdfast.types.record import Kind, Move, Op, Record
+from holdfast.types.record import Kind, Move, Op, Record, is_private
 
 
 class StoryRemark(msgspec.Struct, kw_only=True):
@@ -367,7 +367,7 @@ def _fill_call(visit: Visit, record: Record, body: SubstepBody) -> None:
         effect=str(record.effect),
         at=record.at,
         seq=record.seq,
-        value=body.value,
+        value=None if is_private(body.ordinal) else body.value,
         error=error_of(body.error),
         traceback=_traceback(body.error),
     )

@@ -19,7 +19,7 @@ from holdfast.runs.history.redact import hide_story
 from holdfast.runs.history.story import Story, StoryBuilder
 from holdfast.runs.history.versions import RunReader, RunReaders, readers_of
 from holdfast.types.ids import RunId
-from holdfast.types.record import Record
+from holdfast.types.record import Record, is_private
 
 if TYPE_CHECKING:
     from holdfast.runs.access import RunAccess
@@ -157,7 +157,7 @@ def _settled_calls(pos: Position, graph: Graph, record: Record) -> SettledCalls:
                 effect="",
                 at=record.at,
                 seq=-1,
-                value=sub.value,
+                value=None if is_private(ordinal) else sub.value,
                 error=error_of(sub.error),
             )
             for ordinal, sub in execution.subs.items()

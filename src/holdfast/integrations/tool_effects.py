@@ -1,0 +1,46 @@
+"""What the tools of other frameworks do, as their users declare it (IN-53)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple, cast
+
+from holdfast.errors import InputError
+from holdfast.types.status import Effect
+
+_OPTIONS: Final = {"effect", "idempotency_key"}
+
+
+class OperationEffect(NamedTuple):
+    """How an operation is recorded. `key`: a template over the arguments of the tool; empty: none."""
+
+    effect: Effect
+    key: str = ""
+
+
+READ: Final = OperationEffect(Effect.read)
+EXTERNAL: Final = OperationEffect(Effect.external)
+
+
+def read_effects(effects: Mapping[str, Any] | None) -> dict[str, OperationEffect]:
+    """By name of the tool: a class such as "read", or a dict with an `idempotency_key`. Raises InputError."""
+    return {
+        name: read_effect({"effect": given} if isinstance(given, str) else given, f"effects[{name!r}]")
+        for name, given in (effects or {}).items()
+    }
+
+
+def read_effect(given: Any, where: str) -> OperationEffect:
+    """Raises InputError."""
+    options = cast("dict[str, Any]", given) if isinstance(given, dict) else None
+    hint = 'Write {"effect": "read"}, and "idempotency_key": "refund-{{order_id}}" if the callee has one.'
+    if options is None or options.keys() - _OPTIONS:
+        raise InputError(f"{where} is {given!r}, which does not say what the tool does.", hint=hint)
+    key = options.get("idempotency_key", "")
+    try:
+        effect = Effect(options.get("effect", Effect.external))
+    except ValueError as error:
+        raise InputError(f"{where}: the effect is one of {', '.join(Effect)}.", hint=hint) from error
+    if not isinstance(key, str):
+        raise InputError(f"{where}: the idempotency_key is a text.", hint=hint)
+    return OperationEffect(effect, key)

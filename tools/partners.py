@@ -75,8 +75,18 @@ OPENAI: Final = Partner(
     pages=("docs/how-to/openai-agents.md",),
     typed=("src/holdfast/integrations/openai_agents", "examples/openai_agents_refund.py"),
 )
+CLAUDE: Final = Partner(
+    "claude-agent",
+    ("extra:claude-agent",),
+    "claude_agent_sdk",
+    ("tests/integrations/claude_agent",),
+    pages=("docs/how-to/claude-agent.md",),
+    typed=("src/holdfast/integrations/claude_agent", "examples/claude_agent_refund.py"),
+)
 PARTNERS: Final = (
     OPENAI,
+    # 160 MB, most of it the program that it starts.
+    CLAUDE,
     OPENAI._replace(bound="lowest"),
     Partner(
         "temporalio",

@@ -227,8 +227,8 @@ def write_locks(*, upgrade: bool) -> None:
     )
 
 
-# Extras whose partners do not agree with the rest: tools/partners.py has environments for them.
-UNLOCKED_EXTRAS = ("openai-agents",)
+# Extras whose partners do not agree with the rest or are large: tools/partners.py has environments for them.
+UNLOCKED_EXTRAS = ("claude-agent", "openai-agents")
 
 
 def locked_extras() -> list[str]:

@@ -40,7 +40,8 @@ def test_an_absent_library_is_an_import_error_with_what_to_install() -> None:
 
 @pytest.mark.covers("IN-2")
 def test_holdfast_imports_no_agent_framework() -> None:
-    code = "import sys, holdfast; holdfast.Flow; print({'pydantic_ai', 'agents'} & {*sys.modules})"
+    names = {"pydantic_ai", "agents", "claude_agent_sdk"}
+    code = f"import sys, holdfast; holdfast.Flow; print({names} & {{*sys.modules}})"
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert said.stdout.strip() == "set()"
 
@@ -51,6 +52,7 @@ def test_holdfast_imports_no_agent_framework() -> None:
     [
         ("pydantic-ai", "pydantic-ai-slim", "2.66", "3"),
         ("openai-agents", "openai-agents", "0.24", "0.25"),
+        ("claude-agent", "claude-agent-sdk", "0.2.183", "0.3"),
     ],
 )
 def test_the_checked_range_is_that_of_the_extra(extra: str, package: str, lowest: str, below: str) -> None:

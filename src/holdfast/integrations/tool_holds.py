@@ -47,7 +47,7 @@ async def ask_approval(
     """One hold for each call, identified by `key`: an answer to one call never allows another. `editable`:
     whether the framework can call the tool with other arguments. `may_allow_always`: whether `hold` may say
     `"always": True`, which lets a person allow the later calls of the tool too."""
-    manner = _manner(hold, name, arguments)
+    manner = hold_options(hold, name, arguments)
     always = may_allow_always and manner.pop("always", False) is True
     try:
         reply = await ctx.ask(
@@ -82,12 +82,13 @@ async def ask_result(
         f"What is the result of {call_text(name, arguments)}?",
         context={"tool": name, "arguments": arguments},
         key=key,
-        **_manner(hold, name, arguments),
+        **hold_options(hold, name, arguments),
     )
     return reply.decision if reply.data is None else reply.data
 
 
-def _manner(hold: HoldOptions, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+def hold_options(hold: HoldOptions, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Raises InputError if the function gives something else."""
     found: Any = hold(name, arguments) if callable(hold) else hold
     if found is not None and not isinstance(found, Mapping):
         raise InputError(

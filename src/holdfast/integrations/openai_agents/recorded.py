@@ -52,8 +52,8 @@ class AgentSteps:
     def state_key(self, turn: int) -> str:
         return f"{PRIVATE}{self._run}/state/{turn}"
 
-    def approval_key(self, turn: int, call: str) -> str:
-        return f"{self._run}/approval/{turn}/{call}"
+    def approval_key(self, turn: int, place: int, call: str) -> str:
+        return f"{self._run}/approval/{turn}/{place}/{call}"
 
     def _model_key(self) -> str:
         return f"{self._run}/model/{self._models}"

@@ -125,7 +125,10 @@ class AgentRun:
         nothing before it is run again, neither recorded calls nor the code around them."""
         turn = 1
         while True:
-            if not self._is_recorded(turn):
+            if self._is_recorded(turn):
+                kept = await self._state(turn)
+                await self._steps.skip_to(kept)
+            else:
                 result = await Runner.run(
                     self._agent,
                     source,
@@ -135,9 +138,7 @@ class AgentRun:
                 )
                 if not result.interruptions:
                     return result
-                await self._record(turn, result)
-            kept = await self._state(turn)
-            await self._steps.skip_to(kept)
+                kept = await self._record(turn, result)
             decisions = await self._decisions(turn, kept)
             if not self._is_recorded(turn + 1):
                 source = await self._continued(kept, decisions)
@@ -146,7 +147,7 @@ class AgentRun:
     def _is_recorded(self, turn: int) -> bool:
         return self._steps.ctx.recorded(self._steps.state_key(turn)) is not None
 
-    async def _record(self, turn: int, result: RunResult) -> None:
+    async def _record(self, turn: int, result: RunResult) -> dict[str, Any]:
         state = result.to_state()
         # What the user's own context object holds is the script's to give again.
         text = json.dumps(state.to_json(context_serializer=lambda _: {}))
@@ -154,13 +155,15 @@ class AgentRun:
             {"call": each.call_id or str(place), "tool": each.name or "", "arguments": each.arguments or ""}
             for place, each in enumerate(state.get_interruptions())
         ]
-        kept = {"state": text, "asked": asked, **self._steps.counts()}
+        found = {"state": text, "asked": asked, **self._steps.counts()}
 
         async def as_it_is() -> dict[str, Any]:
-            return kept
+            return found
 
         key = self._steps.state_key(turn)
-        await self._steps.ctx.step(STATE, as_it_is, key=key, effect=Effect.pure)
+        kept = thaw(await self._steps.ctx.step(STATE, as_it_is, key=key, effect=Effect.pure))
+        self._steps.made = []
+        return kept
 
     async def _state(self, turn: int) -> dict[str, Any]:
         async def never() -> None:
@@ -178,14 +181,14 @@ class AgentRun:
                     self._steps.ctx,
                     each["tool"],
                     arguments_in(each["arguments"]),
-                    key=self._steps.approval_key(turn, each["call"]),
+                    key=self._steps.approval_key(turn, place, each["call"]),
                     hold=self._hold,
                     context={"entity_id": each["call"], "agent": self._agent.name},
                     # The SDK runs a call with the arguments that the model gave, or not at all.
                     editable=False,
                     may_allow_always=True,
                 )
-                for each in asked
+                for place, each in enumerate(asked)
             )
         )
 

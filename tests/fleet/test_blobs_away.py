@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from holdfast import Flow, Holdfast, Worker
+from holdfast.api.schemas.admin import worker_wire
 from holdfast.errors import BlobMissingError, StoreUnavailableError
 from holdfast.runs.recorder import recorder
 from holdfast.runs.service import RunService
@@ -86,6 +87,12 @@ async def completed(service: RunService, run: str) -> bool:
     return (await service.get(run)).status == "completed"
 
 
+async def _is_told(service: RunService, run: str, why: str) -> bool:
+    """By the heartbeat of the worker."""
+    told = [worker_wire(row, service.store.now()).unstored for row in await service.store.workers()]
+    return any(each.get(run, "").startswith(why) for each in told)
+
+
 @pytest.mark.covers("FLEET-DEGR-03", "FLEET-DEGR-04")
 @pytest.mark.parametrize("patience", [300.0, pytest.param(0.0, marks=pytest.mark.soak)])
 async def test_only_who_has_large_values_waits_when_the_blob_store_is_away(
@@ -99,15 +106,18 @@ async def test_only_who_has_large_values_waits_when_the_blob_store_is_away(
     large, small = paying(ledger, value=LARGE), quick(ledger)
     service = await hf.service()
     elsewhere.away = True
-    async with Worker(large, small, on=hf, poll=0.1, hot_hold=0.0, patience=patience):
+    async with Worker(large, small, on=hf, poll=0.1, hot_hold=0.0, patience=patience) as worker:
         run = await created(service, large)
         await until(lambda: _true(elsewhere.asked > 3))
         beside = await created(service, small)
         await until(lambda: completed(service, beside), within=3)
         assert (await service.get(run)).status in ("running", "resumable")
+        if patience:
+            await until(lambda: _is_told(service, run, "A large value cannot be kept now"))
         elsewhere.away = False
         await answered(service, await asked(service, run))
         await ended(service, run)
+        assert (await worker._made()).runtime.recorder.unstored == {}  # pyright: ignore[reportPrivateUsage]
     await judge(hf, run, ledger)
     assert ledger.of(beside) == {"pay": 1}
     assert caplog.text.count("checkpoint not written") == 1, "one line a minute, however often it is tried"

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from holdfast import Context, Flow, Holdfast, Result, RunSettings, Worker
+from holdfast.api.schemas.admin import worker_wire
 from holdfast.cli.commands.doctor import _findings  # pyright: ignore[reportPrivateUsage]
 from holdfast.cli.top.figures import as_json, take_snapshot
 from holdfast.cli.top.screen import lines
@@ -282,6 +283,10 @@ async def test_doctor_and_top_name_an_entity_that_stays_taken(tmp_path: Path) ->
             (said,) = finding.about
             assert said.startswith(f"claim-7: run {run} (case, node work) on w-1, pid {os.getpid()} on ")
             assert [(each["entity"], each["run"]) for each in blocked] == [("claim-7", run)]
+            (wire,) = [worker_wire(row, store.now()) for row in await store.workers()]
+            assert [(each.entity, each.run, each.nodes) for each in wire.blocked_entities] == [
+                ("claim-7", run, "work")
+            ]
             shown = "\n".join(lines(await take_snapshot(store), 200))
             assert f"claim-7 taken by run {run[:8]} on w-1 for" in shown
             gate.let_out.set()

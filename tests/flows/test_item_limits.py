@@ -260,6 +260,18 @@ async def test_a_map_inside_an_item_may_not_wait_for_the_place_that_its_item_has
     assert "has the same limit_key, 'mail'" in result.error.message
 
 
+@pytest.mark.covers("USERS-MAP-RATE")
+async def test_keys_that_are_used_no_more_do_not_pile_up(place: Place) -> None:
+    items = Items(place)
+    flow = by_script(items, rate="1000/s", limit_key=lambda item: f"key {item}")
+    hf = await place.hf(HOT)
+    store = (await hf.service()).store
+    for day in range(8):
+        (await flow.run({"items": list(range(100 * day, 100 * day + 100))}, on=hf)).expect()
+        place.clock.advance(days=2)
+    assert len(await store.documents("default", "item_limit")) < 400
+
+
 WRONG = [
     ({"rate": "soon"}, "'soon' is not a rate"),
     ({"rate": 5}, "5 is not a rate"),

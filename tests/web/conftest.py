@@ -289,9 +289,12 @@ def violations(page: Page) -> list[str]:
 WIDER = """() => {
   const room = document.documentElement.clientWidth;
   if (document.documentElement.scrollWidth <= room) return [];
-  return [...document.querySelectorAll("body *")]
-    .filter((each) => each.getBoundingClientRect().right > room + 1)
-    .map((each) => each.tagName + "." + each.className).slice(0, 5);
+  // From right to left it is the other side.
+  const found = [...document.querySelectorAll("body *")].filter((each) => {
+    const { left, right } = each.getBoundingClientRect();
+    return getComputedStyle(each).position !== "absolute" && (right > room + 1 || left < -1);
+  }).map((each) => each.tagName + "." + each.className);
+  return found.length > 0 ? found.slice(0, 5) : ["the page"];
 }"""
 
 

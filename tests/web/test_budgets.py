@@ -88,5 +88,7 @@ def test_events_of_a_busy_run_are_read_once_and_only_those_in_view_are_on_the_pa
     assert rows.count() < 80
     pages = [each for each in sent if "/events?" in each]
     assert len(pages) == len(set(pages)) > 4
-    # One reading of the run is one of its timeline.
-    assert sum("/timeline?" in each for each in sent) <= sum(each.endswith(run) for each in sent) + 1
+    # One reading of the run is one of its timeline, and of what it has made.
+    reads = sum(each.endswith(run) for each in sent)
+    assert sum("/timeline?" in each for each in sent) <= reads + 1
+    assert sum(each.endswith("/artifacts") for each in sent) <= reads + 1

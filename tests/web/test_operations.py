@@ -143,6 +143,8 @@ def test_every_panel_is_readable_in_light_in_dark_and_on_a_phone(busy: WebServer
         expect(page.get_by_role("main").get_by_text(text).first).to_be_visible()
         expect(page.locator(".skeleton")).to_have_count(0)
         wrong[panel] = wrong_in(page, f"operations-{panel}")
+        # What is empty says what would be there, or what to do.
+        wrong[panel] += page.locator(".panel > .notice:not(:has(p.muted))").all_text_contents()
     assert {panel: found for panel, found in wrong.items() if found} == {}
     page.goto(f"{busy.address}/operations/workers")
     page.locator(".opener").first.click()
@@ -156,6 +158,24 @@ def test_every_panel_is_readable_in_light_in_dark_and_on_a_phone(busy: WebServer
     assert len(set(page.locator("tr.open, tr.more").evaluate_all(grounds))) == 1
     page.set_viewport_size({"width": 1280, "height": 800})
     (worker,) = busy.api("GET", "/v1/workers")["items"]
+    expect(page.get_by_role("note")).to_have_count(0)
+    run = busy.api("GET", "/v1/runs")["items"][0]["id"]
+    blocked = {"entity": "claim-7", "run": run, "flow": "claims", "nodes": "pay", "since": worker["seen_at"]}
+    gone = worker | {"name": "gone", "alive": False, "blocked_entities": [blocked | {"entity": "claim-8"}]}
+    both = [worker | {"blocked_entities": [blocked], "unstored": {run: "The bucket does not answer."}}, gone]
+    page.route("**/v1/workers", lambda route: route.fulfill(json={"items": both, "next": None}))
+    notes = page.get_by_role("note")
+    expect(notes.nth(1)).to_contain_text("1 run waits for the blob store.")
+    expect(notes.nth(1).get_by_role("listitem")).to_have_text(
+        f"{run[:8]}, {worker['name']}: The bucket does not answer."
+    )
+    expect(notes.first).to_contain_text("1 entity stays taken.")
+    expect(notes.first.get_by_role("listitem")).to_contain_text(
+        f"claim-7: flow claims, node pay, on {worker['name']}"
+    )
+    expect(page.get_by_role("row", name=re.compile("^gone"))).not_to_contain_text(" of ")
+    inspect(page, "operations-entities")
+    page.unroute("**/v1/workers")
     (version,) = [each for each, flow in worker["versions"].items() if flow == "claims"]
     expect(page.locator("tr.more li").filter(has_text=version)).to_have_text(f"claims {version}")
     expect(page.locator("tr.more")).not_to_contain_text("-0.0")

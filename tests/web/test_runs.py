@@ -90,8 +90,12 @@ def test_a_failed_run_is_traced_back_and_forked_with_another_state(
     expect(step).to_contain_text("paid")
     expect(step.get_by_role("link", name=re.compile(r"^Record \d+$"))).to_be_visible()
     page.goto(f"{server.address}/runs/{fork}?tab=timeline&at=0")
-    expect(timeline.get_by_role("listitem").filter(has_text="price")).to_contain_text("Done")
-    expect(timeline.get_by_role("listitem").filter(has_text="pay")).to_contain_text("Running")
+    expect(
+        timeline.locator(".timeline-rows").get_by_role("listitem").filter(has_text="price")
+    ).to_contain_text("Done")
+    expect(timeline.locator(".timeline-rows").get_by_role("listitem").filter(has_text="pay")).to_contain_text(
+        "Running"
+    )
     page.get_by_role("link", name=re.compile("Forked from run")).click()
     expect(page).to_have_url(re.compile(rf"{run}.*at="))
     expect(page.locator(".fork").get_by_role("link", name=fork[:8])).to_have_attribute(
@@ -403,7 +407,7 @@ def test_the_timeline_folds_maps_names_waits_and_marks_resumes_that_keys_jump_to
     halted = started(server, "halts")
     page = open_page(f"/runs/{halted}?tab=timeline")
     timeline = page.get_by_role("region", name="Timeline")
-    row = timeline.get_by_role("listitem").first
+    row = timeline.locator(".timeline-rows").get_by_role("listitem").first
     expect(row.locator(".track-bar.wait")).to_be_attached()
     expect(row.locator(".track-bar.attempt")).to_have_count(0)
     expect(row).to_contain_text("Waiting for input")
@@ -415,8 +419,8 @@ def test_the_timeline_folds_maps_names_waits_and_marks_resumes_that_keys_jump_to
     expect(timeline).to_contain_text("1 resume")
     expect(timeline).to_contain_text(re.compile(r"Resumed by worker \S+, \d+ \w+ \d\d:\d\d:\d\d"))
     expect(timeline.locator(".track-resume")).to_have_count(4)
-    expect(timeline.get_by_role("listitem").last).to_contain_text("2 attempts")
-    pay = timeline.get_by_role("listitem").last
+    expect(timeline.locator(".timeline-rows").get_by_role("listitem").last).to_contain_text("2 attempts")
+    pay = timeline.locator(".timeline-rows").get_by_role("listitem").last
     expect(pay.locator(".track-bar.attempt")).to_have_count(2)
     page.keyboard.press("{")
     expect(page.locator(".slider")).to_contain_text("Failed here")
@@ -445,9 +449,9 @@ def test_the_timeline_folds_maps_names_waits_and_marks_resumes_that_keys_jump_to
     assert (found["x"], found["width"]) == (track["x"], track["width"])
     page.set_viewport_size({"width": 1280, "height": 800})
     page.goto(f"{server.address}/runs/{started(server, 'orders', number=41)}?tab=timeline")
-    expect(timeline.get_by_role("listitem")).to_have_count(4)
+    expect(timeline.locator(".timeline-rows").get_by_role("listitem")).to_have_count(4)
     timeline.get_by_role("button", name="2 of 2 done").click()
-    expect(timeline.get_by_role("listitem")).to_have_count(6)
+    expect(timeline.locator(".timeline-rows").get_by_role("listitem")).to_have_count(6)
     timeline.get_by_role("link", name="check_lines[0]/check").click()
     expect(page.get_by_role("complementary", name="Step")).to_contain_text("Glass")
     picture(page, "run-timeline-open")

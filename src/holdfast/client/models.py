@@ -119,6 +119,16 @@ class Away(Model, kw_only=True):
     until: str | None = None
 
 
+class BlockedEntity(Model, kw_only=True):
+    """An entity that stays taken: its run was stopped at `since`, and the code of `nodes` goes on."""
+
+    entity: str
+    run: str
+    flow: str
+    nodes: str
+    since: str
+
+
 class Bulk(Model, kw_only=True):
     """`left_out`: number by reason. In a preview `done` is the number that would be decided."""
 
@@ -1936,6 +1946,9 @@ class WebhookTaken(Model, kw_only=True):
 
 
 class Worker(Model, kw_only=True):
+    """`blocked_entities`, and `unstored`: runs that wait because a large value cannot be written to the
+    blob store, with the reason (at most 100); both as of its last heartbeat. Such a run is `running`."""
+
     name: str
     host: str
     pid: int
@@ -1955,3 +1968,5 @@ class Worker(Model, kw_only=True):
     ended: int
     records_per_second: float
     ended_per_second: float
+    blocked_entities: list[BlockedEntity] = []
+    unstored: dict[str, str] = {}

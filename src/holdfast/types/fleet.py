@@ -49,6 +49,7 @@ class WorkerRow(msgspec.Struct, frozen=True, kw_only=True):
     offers: tuple[str, ...] = ()  # what documents may name: `function:score`, `check:pii`, `tool:grep`
     lacking: tuple[str, ...] = ()  # versions of documents that name what it does not have
     blocked: tuple[BlockedEntity, ...] = ()  # entities that its code keeps taken
+    unstored: dict[str, str] = {}  # why a large value of a run cannot be stored now; the run waits
 
 
 class Death(msgspec.Struct, frozen=True, kw_only=True):

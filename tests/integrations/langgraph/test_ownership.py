@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import asyncio
+import threading
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import pytest
+from langgraph.graph import START, StateGraph
 
 from holdfast import Holdfast
+from holdfast.errors import ThreadOwnedError
 from holdfast.integrations.langgraph import HoldfastSaver
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.conformance.langgraph_ownership import LanggraphOwnershipSuite
@@ -13,6 +17,13 @@ from holdfast.testing.conformance.langgraph_ownership import LanggraphOwnershipS
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
+
+
+pytestmark = pytest.mark.anyio
+
+
+class Counted(TypedDict):
+    n: int
 
 
 class SaverKit:
@@ -40,3 +51,91 @@ async def owners(tmp_path: Path) -> AsyncIterator[SaverKit]:
 
 class TestOwnership(LanggraphOwnershipSuite):
     pass
+
+
+@pytest.mark.covers("IN-23", "IN-46")
+@pytest.mark.parametrize("asynchronous", [False, True])
+async def test_an_exception_that_somebody_keeps_does_not_keep_the_thread(
+    tmp_path: Path, asynchronous: bool
+) -> None:
+    kept = ConnectionError("not now")
+    calls: list[int] = []
+
+    def step(_state: Any) -> Any:
+        calls.append(1)
+        if len(calls) < 3:
+            raise kept
+        return {"n": 1}
+
+    builder = StateGraph(Counted)
+    builder.add_node("step", step)
+    builder.add_edge(START, "step")
+    config: Any = {"configurable": {"thread_id": "t"}}
+    async with HoldfastSaver.open(f"sqlite:{tmp_path / 't.db'}?sync=normal") as saver:
+        graph = builder.compile(checkpointer=saver)
+
+        async def invoke(given: Any) -> Any:
+            if asynchronous:
+                return await graph.ainvoke(given, config)
+            return await asyncio.to_thread(graph.invoke, given, config)
+
+        with pytest.raises(ConnectionError):
+            await invoke({"n": 0})
+        with pytest.raises(ConnectionError):
+            await invoke(None)
+        assert await invoke(None) == {"n": 1}
+    assert kept.__traceback__ is not None
+
+
+@pytest.mark.covers("IN-20", "IN-23")
+async def test_a_stream_that_waits_for_its_reader_keeps_the_thread(tmp_path: Path) -> None:
+    builder = StateGraph(Counted)
+    builder.add_node("one", lambda _state: {"n": 1})
+    builder.add_node("two", lambda _state: {"n": 2})
+    builder.add_edge(START, "one")
+    builder.add_edge("one", "two")
+    config: Any = {"configurable": {"thread_id": "t"}}
+    async with HoldfastSaver.open(f"sqlite:{tmp_path / 't.db'}?sync=normal") as saver:
+        graph = builder.compile(checkpointer=saver)
+        stream = graph.astream({"n": 0}, config)
+        await anext(stream)
+        with pytest.raises(ThreadOwnedError):
+            await graph.ainvoke({"n": 0}, config)
+        assert [each async for each in stream]
+
+
+@pytest.mark.covers("IN-21", "IN-46")
+async def test_debug_events_of_a_stream_have_no_claim(tmp_path: Path) -> None:
+    builder = StateGraph(Counted)
+    builder.add_node("one", lambda _state: {"n": 1})
+    builder.add_edge(START, "one")
+    config: Any = {"configurable": {"thread_id": "t"}}
+    async with HoldfastSaver.open(f"sqlite:{tmp_path / 't.db'}?sync=normal") as saver:
+        graph = builder.compile(checkpointer=saver)
+        events = [each async for each in graph.astream({"n": 0}, config, stream_mode="debug")]
+    assert "config" in str(events)
+    assert "claim" not in str(events).lower()
+
+
+@pytest.mark.covers("IN-20", "IN-23")
+async def test_an_invocation_in_another_thread_keeps_the_thread_of_its_graph(tmp_path: Path) -> None:
+    begun, go = threading.Event(), threading.Event()
+
+    def step(_state: Any) -> Any:
+        begun.set()
+        go.wait(20)
+        return {"n": 1}
+
+    builder = StateGraph(Counted)
+    builder.add_node("step", step)
+    builder.add_edge(START, "step")
+    config: Any = {"configurable": {"thread_id": "t"}}
+    async with HoldfastSaver.open(f"sqlite:{tmp_path / 't.db'}?sync=normal") as saver:
+        graph = builder.compile(checkpointer=saver)
+        first = asyncio.ensure_future(asyncio.to_thread(graph.invoke, {"n": 0}, config))
+        await asyncio.to_thread(begun.wait, 20)
+        for invoke in (graph.ainvoke, lambda *given: asyncio.to_thread(graph.invoke, *given)):
+            with pytest.raises(ThreadOwnedError):
+                await invoke({"n": 0}, config)
+        go.set()
+        assert await first == {"n": 1}

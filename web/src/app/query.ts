@@ -10,6 +10,9 @@ function noteFailure(error: unknown): void {
   else if (kind === "signed-out") signedOut.raise();
 }
 
+/** For what is read anew with each record of a run: what is not shown any more is soon dropped. */
+export const PASSING = 10_000;
+
 export const queryClient = new QueryClient({
   queryCache: new QueryCache({ onError: noteFailure }),
   mutationCache: new MutationCache({ onError: noteFailure }),

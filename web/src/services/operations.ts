@@ -18,7 +18,12 @@ export type Worker = {
   concurrency: number;
   endedPerSecond: number;
   skewSeconds: number;
+  /** Entities that stay taken by code that was stopped and goes on. */
+  blocked: BlockedEntity[];
+  /** Runs that wait because a large value cannot be stored, and why. */
+  unstored: [run: string, why: string][];
 };
+export type BlockedEntity = { entity: string; run: string; flow: string; nodes: string; since: string };
 /** A run that a process has. `expired`: the process did not renew it, and another worker may take the run over. */
 export type Lease = { run: string; flow: string; version: string; tenant: string; worker: string; term: number; until: string | null; expired: boolean; recoveries: number };
 export type Lane = { lane: string; ready: number; running: number; inLine: number; oldestSeconds: number };
@@ -301,6 +306,8 @@ function workerOf(wire: WorkerWire): Worker {
     endedPerSecond: wire.ended_per_second,
     // Not -0, which would be shown with its sign.
     skewSeconds: Math.round(wire.skew_seconds * 10) / 10 + 0,
+    blocked: (wire.blocked_entities ?? []).map((each) => ({ ...each, entity: plainText(each.entity), nodes: plainText(each.nodes) })),
+    unstored: Object.entries(wire.unstored ?? {}).map(([run, why]) => [run, plainText(why)]),
   };
 }
 

@@ -1133,6 +1133,15 @@ export interface BeginSession {
   token: string;
 }
 
+/** An entity that stays taken: its run was stopped at `since`, and the code of `nodes` goes on. */
+export interface BlockedEntityWire {
+  entity: string;
+  run: string;
+  flow: string;
+  nodes: string;
+  since: string;
+}
+
 /**
  * From a checkpoint, by its id or the number of its record; without, from the current position. `patch`
  * has the partitions input, scratch and artifacts, each merged key by key. `repeat_effects`: a branch
@@ -3459,6 +3468,10 @@ export interface WebhookTaken {
   status?: string | null;
 }
 
+/**
+ * `blocked_entities`, and `unstored`: runs that wait because a large value cannot be written to the blob
+ * store, with the reason (at most 100); both as of its last heartbeat. Such a run is `running`.
+ */
 export interface WorkerWire {
   name: string;
   host: string;
@@ -3479,6 +3492,8 @@ export interface WorkerWire {
   ended: number;
   records_per_second: number;
   ended_per_second: number;
+  blocked_entities?: BlockedEntityWire[];
+  unstored?: Record<string, string>;
 }
 
 export interface YankReason {

@@ -11,12 +11,25 @@ from holdfast.runs.dead_runs import DeadRun
 from holdfast.runs.run_view import RunWire, ShownRun, run_wire
 from holdfast.runs.unserved import find_unserved
 from holdfast.store.rows import RunRow
-from holdfast.types.clock import MICROS
-from holdfast.types.fleet import FleetFigures, WorkerRow
+from holdfast.types.clock import MICROS, iso
+from holdfast.types.fleet import BlockedEntity, FleetFigures, WorkerRow
 from holdfast.types.status import RunStatus
 
 
+class BlockedEntityWire(msgspec.Struct, kw_only=True):
+    """An entity that stays taken: its run was stopped at `since`, and the code of `nodes` goes on."""
+
+    entity: str
+    run: str
+    flow: str
+    nodes: str
+    since: str
+
+
 class WorkerWire(msgspec.Struct, kw_only=True):
+    """`blocked_entities`, and `unstored`: runs that wait because a large value cannot be written to the blob
+    store, with the reason (at most 100); both as of its last heartbeat. Such a run is `running`."""
+
     name: str
     host: str
     pid: int
@@ -36,6 +49,8 @@ class WorkerWire(msgspec.Struct, kw_only=True):
     ended: int
     records_per_second: float
     ended_per_second: float
+    blocked_entities: list[BlockedEntityWire] = []
+    unstored: dict[str, str] = {}
 
 
 def worker_wire(row: WorkerRow, now: int) -> WorkerWire:
@@ -59,6 +74,14 @@ def worker_wire(row: WorkerRow, now: int) -> WorkerWire:
         ended=row.ended,
         records_per_second=row.records_per_second,
         ended_per_second=row.ended_per_second,
+        blocked_entities=[_blocked_wire(each) for each in row.blocked],
+        unstored=row.unstored,
+    )
+
+
+def _blocked_wire(each: BlockedEntity) -> BlockedEntityWire:
+    return BlockedEntityWire(
+        entity=each.entity, run=each.run, flow=each.flow, nodes=each.nodes, since=iso(each.since)
     )
 
 

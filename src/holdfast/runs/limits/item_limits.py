@@ -20,6 +20,8 @@ T = TypeVar("T")
 KIND = "item_limit"
 _SOON = 0.02  # seconds until a process looks for a place again
 _LATE = 1.0
+_LOOKED_AT = 20
+_UNUSED = 86_400_000_000  # microseconds
 
 
 class _Shared(msgspec.Struct):
@@ -102,8 +104,20 @@ class SharedLimit:
             await asyncio.sleep(random.uniform(0, _SOON))
 
     async def _write(self, body: bytes, revision: int) -> bool:
+        if revision == 0:
+            await self._drop_unused()
         document = Document(tenant=self._tenant, kind=KIND, name=self._name, body=body)
         return await self._store.put_document(document, expect=revision) is not None
+
+    async def _drop_unused(self) -> None:
+        """A few documents of other keys, from a random one on: with each new key more are looked at than one
+        adds, so that keys that are used no more do not pile up."""
+        start = f"{random.getrandbits(64):016x}"
+        now = self._store.now()
+        for each in await self._store.documents(self._tenant, KIND, after=start, limit=_LOOKED_AT):
+            shared = msgspec.msgpack.decode(each.body, type=_Shared)
+            if each.updated_at < now - _UNUSED and shared.pace.next_at < now and not shared.places:
+                await self._store.drop_document(self._tenant, KIND, each.name, expect=each.revision)
 
 
 def _is_below(place: str, prefix: str) -> bool:

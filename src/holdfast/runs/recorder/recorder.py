@@ -140,6 +140,8 @@ class Recorder(StoreRetry):
         self.published: Callable[[RunQueue, list[Record]], None] | None = None
         # How long runs wait for an unavailable store, in seconds.
         self.patience = PATIENCE
+        # Runs that wait because a large value cannot be stored, and why.
+        self.unstored: dict[RunId, str] = {}
 
     def open(self, lease: Lease, head: int, on_lost: Callable[[], None]) -> RunQueue:
         queue = RunQueue(lease, head, on_lost)
@@ -149,6 +151,7 @@ class Recorder(StoreRetry):
 
     def close(self, queue: RunQueue) -> None:
         self.queues.discard(queue)
+        self.unstored.pop(queue.lease.run, None)
         if queue.preparing is not None:
             # Blobs that it has put already are garbage, which the collector deletes.
             queue.preparing.cancel()
@@ -314,6 +317,7 @@ class Recorder(StoreRetry):
                 raise
         else:
             queue.preparing = None
+            self.unstored.pop(queue.lease.run, None)
         if self._waiting:
             self._start_commit()
 
@@ -321,7 +325,11 @@ class Recorder(StoreRetry):
         """Blobs go first: an orphan blob is garbage, a missing blob is data loss."""
         while queue.fresh and self._put_blobs is not None:
             blobs = list(queue.fresh)
-            await self._put_blobs(queue.lease.run, blobs)
+            try:
+                await self._put_blobs(queue.lease.run, blobs)
+            except StoreError as error:
+                self.unstored[queue.lease.run] = str(error)
+                raise
             queue.blobs += blobs
             # Not cleared: records that were appended during the put have added their blobs behind these.
             del queue.fresh[: len(blobs)]

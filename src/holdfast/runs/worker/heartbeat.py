@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 OFTEN: Final = 5.0
 _LOOK: Final = 0.25
 _PATIENCE: Final = 2.0
+MOST_UNSTORED: Final = 100
 _OURS: set[str] = set()
 """Incarnations in this process: of several with the same process id, these are alive."""
 
@@ -208,6 +209,7 @@ class WorkerRegistration:
             offers=tuple(sorted(offers_of(worker.runtime))),
             lacking=tuple(sorted(worker.served.lacking)),
             blocked=tuple(worker.runtime.blocked.values()),
+            unstored=dict(list(worker.runtime.recorder.unstored.items())[:MOST_UNSTORED]),
         )
 
     def _skew(self) -> int:

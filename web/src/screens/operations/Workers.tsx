@@ -13,7 +13,8 @@ const COLUMNS: Column<Worker>[] = [
   { label: t("state"), cell: (row) => <StatusBadge shown={workerWord(row)} /> },
   {
     label: t("busy"),
-    cell: (row) => <Bar value={t("busyOf", { busy: row.busy, all: row.concurrency })} share={shareOf(row.busy, row.concurrency)} />,
+    // What a worker did last that is gone says nothing.
+    cell: (row) => !row.alive ? <None /> : <Bar value={t("busyOf", { busy: row.busy, all: row.concurrency })} share={shareOf(row.busy, row.concurrency)} />,
   },
   { label: t("lanes"), cell: (row) => (row.lanes.length > 0 ? row.lanes.join(", ") : t("everyLane")) },
   { label: t("ended"), cell: (row) => t("perSecond", { rate: row.endedPerSecond }), isNumber: true },
@@ -27,6 +28,9 @@ export function Workers() {
     <>
       <Answered query={workers}>
         {(rows) => (
+          <>
+          <Blocked workers={rows} />
+          <Unstored workers={rows} />
           <Table
             label={t("workers")}
             rows={rows}
@@ -36,12 +40,49 @@ export function Workers() {
             hint={t("noWorkersHint")}
             More={More}
           />
+          </>
         )}
       </Answered>
       <h2>{t("leases")}</h2>
       <p className="muted small">{t("leasesHint")}</p>
       <Leases />
     </>
+  );
+}
+
+/** Entities that stay taken: the next run of each waits, and only a person can end the code. */
+function Blocked({ workers }: { workers: readonly Worker[] }) {
+  const found = workers.filter((each) => each.alive).flatMap((worker) => worker.blocked.map((each) => ({ worker, ...each })));
+  if (found.length === 0) return null;
+  return (
+    <div className="unused" role="note">
+      <p><strong>{t("blocked", { count: found.length })}</strong> {t("blockedHint")}</p>
+      <ul className="plain-list">
+        {found.map(({ worker, entity, run, flow, nodes, since }) => (
+          <li key={`${worker.name} ${run}`}>
+            {t("blockedBy", { entity, flow, nodes, worker: worker.name, host: worker.host })} <Link to="/runs/$run" params={{ run }} className="code">{run.slice(0, 8)}</Link>, <Moment at={since} seconds />
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+/** They are shown as running: nothing of them has failed. */
+function Unstored({ workers }: { workers: readonly Worker[] }) {
+  const found = workers.filter((each) => each.alive).flatMap((worker) => worker.unstored.map(([run, why]) => ({ worker: worker.name, run, why })));
+  if (found.length === 0) return null;
+  return (
+    <div className="unused" role="note">
+      <p><strong>{t("unstored", { count: found.length })}</strong> {t("unstoredHint")}</p>
+      <ul className="plain-list">
+        {found.map(({ worker, run, why }) => (
+          <li key={`${worker} ${run}`}>
+            <Link to="/runs/$run" params={{ run }} className="code">{run.slice(0, 8)}</Link>, <span className="code">{worker}</span>{": "}{why}
+          </li>
+        ))}
+      </ul>
+    </div>
   );
 }
 

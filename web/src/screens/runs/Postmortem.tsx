@@ -1,6 +1,7 @@
 /** The report of the run's whole history, as the server writes it, and the same as a file. */
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { Suspense, lazy } from "react";
+import { PASSING } from "@/app/query";
 import { Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
 import { getPostmortem } from "@/services/runHistory";
@@ -11,7 +12,7 @@ const Whole = lazy(async () => ({ default: (await import("@/components/Markdown"
 const TYPES = { md: "text/markdown;charset=utf-8", html: "text/html;charset=utf-8" } as const;
 
 export function Postmortem({ run }: { run: Run }) {
-  const report = useQuery({ queryKey: ["postmortem", run.id, run.head, run.status], queryFn: () => getPostmortem(run.id, "md"), placeholderData: (old) => old });
+  const report = useQuery({ queryKey: ["postmortem", run.id, run.head, run.status], queryFn: () => getPostmortem(run.id, "md"), gcTime: PASSING, placeholderData: (old) => old });
   const saving = useMutation({ mutationFn: async (format: "md" | "html") => save(await getPostmortem(run.id, format), `postmortem-${run.id.slice(0, 8)}.${format}`, TYPES[format]) });
   return (
     <section className="panel postmortem" aria-label={t("postmortem")}>

@@ -1,5 +1,6 @@
 /** What a run has made for its caller, to be saved. */
 import { useQuery } from "@tanstack/react-query";
+import { PASSING } from "@/app/query";
 import type { Run } from "@/services/runs";
 import { plainText } from "@/models/values";
 import { artifactAddress, listArtifacts } from "@/services/steps";
@@ -9,7 +10,7 @@ const MOST = 20;
 
 export function RunArtifacts({ run }: { run: Run }) {
   // Read again when the run has moved.
-  const found = useQuery({ queryKey: ["run", run.id, "artifacts", run.head], queryFn: () => listArtifacts(run.id), placeholderData: (old) => old });
+  const found = useQuery({ queryKey: ["artifacts", run.id, run.head], queryFn: () => listArtifacts(run.id), gcTime: PASSING, placeholderData: (old) => old });
   const names = found.data ?? [];
   if (names.length === 0) return null;
   return (

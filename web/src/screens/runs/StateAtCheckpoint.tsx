@@ -1,6 +1,7 @@
 /** The state at a record as a tree that can be searched, with what changed there. */
 import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
+import { PASSING } from "@/app/query";
 import { Icon } from "@/components/Icon";
 import { Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
@@ -18,7 +19,7 @@ type StateProps = { run: string; record: number; before: number };
 export function StateAtCheckpoint({ run, record, before }: StateProps) {
   const [search, setSearch] = useState("");
   const [toggled, setToggled] = useState<ReadonlySet<string>>(new Set());
-  const forever = { staleTime: Number.POSITIVE_INFINITY };
+  const forever = { staleTime: Number.POSITIVE_INFINITY, gcTime: PASSING };
   const state = useQuery({ queryKey: ["state", run, record], queryFn: () => getStateAt(run, String(record)), retry: false, placeholderData: (old) => old, ...forever });
   const earlier = useQuery({ queryKey: ["state", run, before], queryFn: () => getStateAt(run, String(before)), enabled: before < record, retry: false, ...forever });
   const now = state.data?.state;

@@ -1,6 +1,7 @@
 /** One step: what went in and came out, why it failed, its attempts, its sub-steps, its output and its cost. */
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
+import { PASSING } from "@/app/query";
 import { Moment } from "@/components/Moment";
 import { Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
@@ -24,7 +25,7 @@ const stepSettled = settling();
 
 /** `version`: changes when the step may have: an open one is read again. `isPast`: as it was at its record. */
 export function StepPanel({ run, seq, isPast, version }: { run: string; seq: number; isPast: boolean; version: string }) {
-  const step = useQuery({ queryKey: ["step", run, seq, version], queryFn: ({ signal }) => stepSettled(signal).then(() => getStep(run, seq, isPast)), staleTime: Number.POSITIVE_INFINITY, placeholderData: (old) => old });
+  const step = useQuery({ queryKey: ["step", run, seq, version], queryFn: ({ signal }) => stepSettled(signal).then(() => getStep(run, seq, isPast)), staleTime: Number.POSITIVE_INFINITY, gcTime: PASSING, placeholderData: (old) => old });
   return (
     <aside className="step panel" aria-label={t("step")} data-part="step">
       {step.isPending ? <Skeleton rows={3} /> : null}

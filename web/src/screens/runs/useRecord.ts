@@ -1,6 +1,7 @@
 /** The record that all parts of a run's page show, from the address. */
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
+import { PASSING } from "@/app/query";
 import { type JournalRecord, type Records, RECORDS, pageOf, recordAt } from "@/models/records";
 import { type Point, type TimelineVisit, visitOfRecord } from "@/models/timeline";
 import { listRecords } from "@/services/runHistory";
@@ -23,7 +24,7 @@ export function useRecord(run: string, records: Records, visits: readonly Timeli
   const page = pageOf(number);
   // A page that is full does not change.
   const version = page + RECORDS > records.last ? records.last : 0;
-  const found = useQuery({ queryKey: ["records", run, page, version], queryFn: () => listRecords(run, page), staleTime: Number.POSITIVE_INFINITY, gcTime: 10_000, placeholderData: keepPreviousData });
+  const found = useQuery({ queryKey: ["records", run, page, version], queryFn: () => listRecords(run, page), staleTime: Number.POSITIVE_INFINITY, gcTime: PASSING, placeholderData: keepPreviousData });
   const record = found.data?.find((each) => each.seq === number) ?? null;
   const go = (next: number) => {
     const wanted = recordAt(records, next);

@@ -53,40 +53,6 @@ class TestOwnership(LanggraphOwnershipSuite):
     pass
 
 
-@pytest.mark.covers("IN-23", "IN-46")
-@pytest.mark.parametrize("asynchronous", [False, True])
-async def test_an_exception_that_somebody_keeps_does_not_keep_the_thread(
-    tmp_path: Path, asynchronous: bool
-) -> None:
-    kept = ConnectionError("not now")
-    calls: list[int] = []
-
-    def step(_state: Any) -> Any:
-        calls.append(1)
-        if len(calls) < 3:
-            raise kept
-        return {"n": 1}
-
-    builder = StateGraph(Counted)
-    builder.add_node("step", step)
-    builder.add_edge(START, "step")
-    config: Any = {"configurable": {"thread_id": "t"}}
-    async with HoldfastSaver.open(f"sqlite:{tmp_path / 't.db'}?sync=normal") as saver:
-        graph = builder.compile(checkpointer=saver)
-
-        async def invoke(given: Any) -> Any:
-            if asynchronous:
-                return await graph.ainvoke(given, config)
-            return await asyncio.to_thread(graph.invoke, given, config)
-
-        with pytest.raises(ConnectionError):
-            await invoke({"n": 0})
-        with pytest.raises(ConnectionError):
-            await invoke(None)
-        assert await invoke(None) == {"n": 1}
-    assert kept.__traceback__ is not None
-
-
 @pytest.mark.covers("IN-20", "IN-23")
 async def test_a_stream_that_waits_for_its_reader_keeps_the_thread(tmp_path: Path) -> None:
     builder = StateGraph(Counted)

@@ -16,7 +16,6 @@ from datetime import UTC, datetime
 from typing import Final
 
 from holdfast.errors import HoldfastError, LeaseLostError, ThreadOwnedError
-from holdfast.integrations.langgraph.ended import has_ended
 from holdfast.integrations.langgraph.portal import LoopThread
 from holdfast.store.protocols import Store
 from holdfast.telemetry import log
@@ -88,22 +87,12 @@ class ThreadOwners:
                 # An invocation that was interrupted leaves a cycle of objects, and with it its claim.
                 collected = True
                 gc.collect()
-                await self._release_if_ended(store, thread)
                 continue
             # A claim of this saver whose object is gone is about to be released.
             leaves = self._is_mine(answer) and self._live.get(thread) is None
             if loop.time() >= (last if leaves else end):
                 raise owned_error(thread, answer)
             await asyncio.sleep(_AGAIN)
-
-    async def _release_if_ended(self, store: Store, thread: str) -> None:
-        """Of an invocation that has ended, and whose objects an exception keeps."""
-        kept = self._live.get(thread)
-        if kept is None or thread in self.owned or not has_ended(kept):
-            return
-        with self._lock:
-            self._live.pop(thread, None)
-        await store.release_graph_claim(GraphExtension(tenant=self._tenant, thread=thread, claim=kept.claim))
 
     def _made(self, thread: str, claim: GraphClaim) -> ThreadClaim:
         made = ThreadClaim(thread, claim)
@@ -135,7 +124,6 @@ class ThreadOwners:
             return refused
         gc.collect()
         store, last = await self._store(), loop.time() + _RELEASES_TAKE
-        await self._release_if_ended(store, thread)
         while refused is not None and self._is_mine(refused) and self._live.get(thread) is None:
             if loop.time() >= last:
                 break

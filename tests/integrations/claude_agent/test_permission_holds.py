@@ -17,6 +17,8 @@ pytest.importorskip(
     "claude_agent_sdk", reason="claude-agent-sdk is not installed; `make partners` runs these tests"
 )
 
+from claude_agent_sdk import ToolPermissionContext
+
 from holdfast import Holdfast
 from holdfast.errors import InputError
 from holdfast.integrations.claude_agent import ClaudeOutcome, PermissionHolds, ask_claude
@@ -120,6 +122,19 @@ async def test_an_approval_allows_no_later_request(tmp_path: Path, hf: Holdfast,
 
 
 @pytest.mark.covers("USERS-CLAUDE")
+async def test_an_approval_allows_no_other_input_that_is_asked_for_instead(
+    tmp_path: Path, hf: Holdfast
+) -> None:
+    """The resumed model does not repeat its request."""
+    first = await parked(Claude(tmp_path, PAY), hf)
+    await decide(hf, first.waiting[0], "approve")
+    claude = Claude(tmp_path, OTHER)
+    second = await parked(claude, hf, first.session_id)
+    assert second.waiting != first.waiting
+    assert claude.calls == []
+
+
+@pytest.mark.covers("USERS-CLAUDE")
 async def test_an_approval_that_may_have_been_used_is_asked_for_again(tmp_path: Path, hf: Holdfast) -> None:
     """Claude Code dies after the call and before it keeps its result: the model makes the call again."""
     claude = Claude(tmp_path, PAY)
@@ -133,15 +148,22 @@ async def test_an_approval_that_may_have_been_used_is_asked_for_again(tmp_path: 
     assert len(claude.calls) == 1
 
 
-async def test_of_two_processes_one_gets_the_answer(tmp_path: Path, hf: Holdfast) -> None:
-    claude = Claude(tmp_path, PAY)
-    first = await parked(claude, hf)
+async def test_of_two_requests_at_the_same_time_one_gets_the_answer(tmp_path: Path, hf: Holdfast) -> None:
+    first = await parked(Claude(tmp_path, PAY), hf)
     await decide(hf, first.waiting[0], "approve")
-    both = await asyncio.gather(
-        *(ask_claude("Go on", claude.options(), holds_of(hf), patience=0.5) for _ in range(2))
-    )
-    assert len(claude.calls) == 1
-    assert sorted(bool(each.waiting) for each in both) == [False, True]
+    both = [holds_of(hf), holds_of(hf)]
+    asked = [asyncio.ensure_future(each(*PAY, ToolPermissionContext())) for each in both]
+    done, open_ones = await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
+    assert [each.result().behavior for each in done] == ["allow"]
+    (loser,) = open_ones
+    holds = both[asked.index(loser)]
+    while not holds.waiting:
+        holds.changed.clear()
+        await holds.changed.wait()
+    assert set(holds.waiting).isdisjoint(first.waiting)
+    loser.cancel()
+    await asyncio.gather(loser, return_exceptions=True)
+    await holds.settle()
 
 
 async def test_a_conversation_has_its_own_answers(tmp_path: Path, hf: Holdfast) -> None:

@@ -13,10 +13,12 @@ from claude_agent_sdk import PermissionResultAllow, PermissionResultDeny, ToolPe
 
 from holdfast.app.holdfast import Holdfast
 from holdfast.app.result import Result
-from holdfast.errors import InputError, RunExistsError
+from holdfast.errors import InputError, RunBusyError
 from holdfast.integrations.claude_agent.permission_flow import permission, used
 from holdfast.integrations.tool_holds import HoldOptions, hold_options
+from holdfast.store.rows import RunRow
 from holdfast.types.ids import RunId
+from holdfast.types.status import ENDED
 from holdfast.types.value import thaw
 
 T = TypeVar("T")
@@ -86,19 +88,27 @@ class PermissionHolds:
                     state, on=self._hf, run_id=question, idempotency_key=question, tenant=self._tenant
                 )
             )
-        if result.waiting:
-            hold = result.holds[0].id
-            self._now(hold, tool)
-            try:
-                while result.waiting:
-                    await asyncio.sleep(self._poll)
-                    result = await self._resumed(question)
-            finally:
+        hold: str | None = None
+        try:
+            # Not decided; or another request is about to ask the same.
+            while result.status not in ENDED:
+                if hold is None and result.holds:
+                    hold = result.holds[0].id
+                    self._now(hold, tool)
+                await asyncio.sleep(self._poll)
+                result = await self._resumed(question)
+        finally:
+            if hold is not None:
                 self._now(hold, None)
         return cast("dict[str, Any]", thaw(dict(cast("Any", result.expect().state))))
 
     async def _resumed(self, question: str) -> Result[Any]:
-        return await self._apart(permission.resume(question, on=self._hf, tenant=self._tenant))
+        while True:
+            try:
+                return await self._apart(permission.resume(question, on=self._hf, tenant=self._tenant))
+            except RunBusyError:
+                # Another process asks for the same, or did and was killed: its lease ends.
+                await asyncio.sleep(self._poll)
 
     async def _apart(self, work: Coroutine[Any, Any, T]) -> T:
         """The SDK cancels a request whose process ends; a run that is being written ends its step first."""
@@ -119,11 +129,18 @@ class PermissionHolds:
         self.changed.set()
 
     async def _take(self, mark: str, question: str) -> bool:
-        """Whether the answer is this request's: of several processes one gets it."""
-        try:
-            await self._apart(used.run({"question": question}, on=self._hf, run_id=mark, tenant=self._tenant))
-        except RunExistsError:
+        """Whether the answer is this request's: of several requests, one makes the run that marks it."""
+        return await self._apart(self._make_mark(mark, question))
+
+    async def _make_mark(self, mark: str, question: str) -> bool:
+        program = used.program()
+        self._hf.register(program)
+        service = await self._hf.service()
+        started = await service.start(program, {"question": question}, run_id=mark, tenant=self._tenant)
+        if isinstance(started, RunRow):
             return False
+        if isinstance(started, tuple):
+            await service.runtime.drive(*started)
         return True
 
     async def _exists(self, run: str) -> bool:

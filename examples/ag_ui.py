@@ -1,6 +1,6 @@
 """An agent for front ends of AG-UI (CopilotKit and others), and the smallest front end: a program.
 
-holdfast serve examples/ag_ui.py          # prints a token; POST /v1/flows/desk/ag-ui
+holdfast serve examples/ag_ui.py          # POST /v1/flows/desk/ag-ui
 HOLDFAST_TOKEN=... python examples/ag_ui.py
 """
 
@@ -40,7 +40,7 @@ def ask(url: str, token: str, given: dict[str, Any]) -> Iterator[dict[str, Any]]
 
 
 def main() -> None:
-    url = os.environ.get("HOLDFAST_URL", "http://127.0.0.1:8321")
+    url = os.environ.get("HOLDFAST_URL", "http://127.0.0.1:8420")
     said = [{"id": "m1", "role": "user", "content": "My order A17 came broken."}]
     given: dict[str, Any] = {"threadId": f"t-{uuid.uuid4()}", "messages": said}
     resume: list[dict[str, Any]] | None = None

@@ -125,6 +125,22 @@ async def test_maps_of_many_runs_share_a_rate_by_key(place: Place, mapped: Mappe
 
 @MAPS
 @pytest.mark.covers("USERS-MAP-RATE")
+async def test_an_item_that_waits_long_for_its_rate_keeps_neither_place_nor_worker(
+    place: Place, mapped: Mapped
+) -> None:
+    items = Items(place)
+    flow = mapped(items, rate="1/h", concurrency=1, limit_key="mail")
+    result = await flow.run({"items": ["a", "b"]}, on=await place.hf())
+    assert result.status is RunStatus.waiting
+    other = mapped(items, "other", concurrency=1, limit_key="mail")
+    assert (await other.run({"items": ["x"]}, on=await place.hf())).completed
+    await work_on(place, flow, seconds=1200, turns=4)
+    assert [(item, at) for item, at in items.began if item != "x"] == [("a", 0), ("b", 3600)]
+    assert (await flow.resume(result.run_id, on=await place.hf())).expect().state["out"] == ["a", "b"]
+
+
+@MAPS
+@pytest.mark.covers("USERS-MAP-RATE")
 async def test_maps_of_many_runs_share_the_number_of_items_at_work(place: Place, mapped: Mapped) -> None:
     items = Items(place)
     flow = mapped(items, concurrency=2, limit_key="mail")

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, cast
 
 from holdfast.errors import InputError
+from holdfast.model.expr import mapping_resolver
+from holdfast.model.template import TemplateRenderError, compile_template
 from holdfast.types.status import Effect
 
 _OPTIONS: Final = {"effect", "idempotency_key"}
@@ -16,6 +18,20 @@ class OperationEffect(NamedTuple):
 
     effect: Effect
     key: str = ""
+
+    def key_of(self, tool: str, arguments: Mapping[str, Any]) -> str | None:
+        """Raises InputError if an argument that it names is missing or null: two calls would share the key."""
+        if not self.key:
+            return None
+        # Null has no text of its own.
+        known = {name: value for name, value in arguments.items() if value is not None}
+        try:
+            return str(compile_template(self.key).render(mapping_resolver(known), strict=True).value)
+        except TemplateRenderError as error:
+            raise InputError(
+                f"the idempotency key {self.key!r} of tool {tool!r}: {error}",
+                hint="Make the arguments that it names required in the tool, or name others.",
+            ) from error
 
 
 READ: Final = OperationEffect(Effect.read)

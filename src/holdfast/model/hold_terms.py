@@ -29,7 +29,7 @@ CHOICES: Final = {
 ON_TIMEOUT: Final = ("cancel", "default", "default_option", "fail", "expired", "escalate")
 MODES: Final = ("any", "quorum", "sequential")
 _FLAGS: Final = ("strict_assignee", "strict_templates", "bulk", "allow_services", "guarded")
-_TEXTS: Final = ("default_option", "calendar", "interaction", "auto", "shadow")
+_TEXTS: Final = ("default_option", "calendar", "interaction", "auto")
 _LISTS: Final = ("excluded", "guardrails")
 _SECOND: Final = timedelta(seconds=1)
 _MINUTE: Final = timedelta(minutes=1)
@@ -83,6 +83,8 @@ def read_terms(given: Mapping[str, Any], on_timeout: str | None, wrong: Wrong) -
     on_timeout = reader.action(on_timeout)
     found: dict[str, Any] = {name: value for name in _FLAGS if (value := reader.flag(name)) is not None}
     found |= {name: value for name in _TEXTS if (value := reader.text(name)) is not None}
+    if given.get("shadow") is not None:
+        found["shadow"] = reader.judge("shadow")
     found |= {name: value for name in _LISTS if (value := reader.texts(name))}
     reader.exclusions(found.get("excluded", ()))
     found |= {name: value for name in CHOICES if (value := reader.choice(name)) is not None}
@@ -121,6 +123,14 @@ class _Reader:
         if value is None or (isinstance(value, str) and value.strip()):
             return value
         self._no(name, "is not text")
+        return None
+
+    def judge(self, name: str) -> str | None:
+        value = self.given.get(name)
+        if isinstance(value, str) and value.strip():
+            return value
+        fix = "write shadow=judge, or the name of one of Holdfast(judges={...})"
+        self._no(name, "is neither a judge nor the name of one", fix)
         return None
 
     def texts(self, name: str) -> tuple[str, ...]:

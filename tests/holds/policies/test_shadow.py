@@ -131,6 +131,7 @@ async def hangs(_facts: Any) -> Judgement:
         (fails, "ValueError: no idea"),
         (hangs, "it took longer than 0.05 s"),
         (lambda _facts: 5, "ValueError: int is not a judgement"),
+        (lambda _facts: "perhaps", "ValueError: 'perhaps' is not one of the options"),
         ("unknown", "the judge 'unknown' is not loaded in the process that asked"),
     ],
 )
@@ -145,6 +146,40 @@ async def test_a_judge_that_gives_no_answer_does_not_delay_the_question(
     await answer(hf, result, "approve")
     found = await answer_of(hf, hold.id)
     assert (found.error, found.decision, found.agrees) == (why, None, None)
+
+
+@pytest.mark.covers("USERS-SHADOW")
+async def test_questions_that_are_asked_beside_each_other_have_judges_of_their_own(place: Place) -> None:
+    flow = Flow("both", effect="read")
+
+    @flow.script(id="ask")
+    async def ask(ctx: Context) -> dict[str, Any]:
+        def judge(word: str) -> Any:
+            return lambda _facts: Judgement(word)
+
+        both = await ctx.gather(
+            ctx.ask("One?", options=["approve", "reject"], shadow=judge("approve")),
+            ctx.ask("Two?", options=["approve", "reject"], shadow=judge("reject")),
+        )
+        return {"out": [each.decision for each in both]}
+
+    hf = await place.hf()
+    result = await flow.run({}, on=hf)
+    service = await hf.service()
+    found: dict[str, str | None] = {}
+    for hold in await open_holds(hf, result):
+        await service.answer(hold.id, "approve")
+        found[hold.prompt] = (await answer_of(hf, hold.id)).decision
+    assert found == {"One?": "approve", "Two?": "reject"}
+
+
+@pytest.mark.covers("USERS-SHADOW")
+async def test_a_question_that_was_withdrawn_keeps_its_answer_sealed(place: Place) -> None:
+    hf = await place.hf()
+    result = await refund(lambda _facts: YES).run({"amount": 5}, on=hf)
+    (hold,) = await open_holds(hf, result)
+    await (await hf.service()).rewind(result.run_id, 0)
+    assert (await answer_of(hf, hold.id)).decision is None
 
 
 @pytest.mark.covers("USERS-SHADOW")
@@ -231,7 +266,7 @@ async def test_a_preview_asks_no_judge(place: Place) -> None:
 
 @pytest.mark.covers("USERS-SHADOW")
 def test_what_is_no_judge_is_refused() -> None:
-    with pytest.raises(FlowInvalidError, match="shadow=5 is not text"):
+    with pytest.raises(FlowInvalidError, match="shadow=5 is neither a judge nor the name of one"):
         refund(5).compile()
 
 

@@ -82,7 +82,7 @@ class FlowBuilder(Nodes, Edges, Migrations):
         if isinstance(body, FlowBuilder) and (item or effect or limit):
             fix = "set the options at the nodes of that flow; rate= and limit_key= need a function as body"
             self.wrong("option", "a map over a flow takes no options for its items", node=id, fix=fix)
-        if limit is not None and "{{" in (limit_key or ""):
+        if limit is not None and "{{" in str(limit_key):
             # Of each key, not of the map.
             concurrency = 0
         spec = MapSpec(
@@ -130,6 +130,10 @@ class FlowBuilder(Nodes, Edges, Migrations):
         return child
 
     def _item_limit(self, id: str, rate: Any, concurrency: int, key: Any) -> ItemLimit | None:
+        if callable(key):
+            self.wrong("item-limit", "limit_key= of a map of a flow is a function", node=id,
+                       fix='write a text with placeholders: limit_key="mail:{{customer}}"')  # fmt: skip
+            return None
         try:
             return item_limit(rate, concurrency or None, key)
         except SettingsError as error:

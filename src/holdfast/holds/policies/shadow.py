@@ -13,7 +13,7 @@ import msgspec
 from holdfast.errors import StoreError
 from holdfast.holds.policies.facts import facts_of
 from holdfast.holds.policies.judge import JudgeLike, Judges, ask_judge, judge_digests
-from holdfast.model.shadow_judges import shadow_judge
+from holdfast.model.shadow_judges import shown_name, take_judge
 from holdfast.store.protocols import Store
 from holdfast.telemetry import log
 from holdfast.types.audit import canonical
@@ -99,6 +99,7 @@ async def seal(store: Store, judges: Judges, hold: NewHold, facts: HoldFacts) ->
     usage = {name: found.get(name, 0) for name in ("tokens", "cost")}
     terms = msgspec.structs.replace(
         hold.terms,
+        shadow=shown_name(hold.terms.shadow or ""),
         sealed=sha256(kept.body).hexdigest(),
         shadow_usage=usage if any(usage.values()) else None,
     )
@@ -106,10 +107,11 @@ async def seal(store: Store, judges: Judges, hold: NewHold, facts: HoldFacts) ->
 
 
 async def _answer(store: Store, judges: Judges, hold: NewHold, facts: HoldFacts) -> dict[str, Any]:
-    name = hold.terms.shadow or ""
+    given = hold.terms.shadow or ""
+    name = shown_name(given)
     # The salt keeps a short answer from being guessed by its digest.
     answer: dict[str, Any] = {"judge": name, "at": store.now(), "salt": secrets.token_hex(16)}
-    judge = judges.get(name) or shadow_judge(name)
+    judge = judges.get(given) or take_judge(given)
     if judge is None:
         return {**answer, "error": f"the judge {name!r} is not loaded in the process that asked"}
     try:
@@ -119,8 +121,9 @@ async def _answer(store: Store, judges: Judges, hold: NewHold, facts: HoldFacts)
     except TimeoutError:
         error = f"it took longer than {TIMEOUT:g} s"
     except Exception as wrong:
+        # Not in the log: it may quote the answer.
         error = clean_text(redactor.redact_operator(f"{type(wrong).__name__}: {wrong}"), 500)
-    log.info("the shadow judge %r of hold %s gave no answer: %s", name, hold.id, error)
+    log.info("the shadow judge %r of hold %s gave no answer", name, hold.id)
     return {**answer, "error": error}
 
 
@@ -146,22 +149,27 @@ async def _ask(judge: JudgeLike, hold: NewHold, facts: HoldFacts) -> dict[str, A
 
 
 def _option(options: tuple[Option, ...] | None, word: str) -> str:
-    """The id of the option that is meant by `approve` or `reject`; otherwise the word."""
-    if options and all(option.id != word for option in options):
-        if word.casefold() in YES:
-            return approving_answer(options) or word
-        if word.casefold() in NO:
-            return refusing_answer(options) or word
-    return word
+    """The id of the option that is meant by `approve` or `reject`. Raises ValueError if there is none."""
+    if not options or any(option.id == word for option in options):
+        return word
+    meant = None
+    if word.casefold() in YES:
+        meant = approving_answer(options)
+    elif word.casefold() in NO:
+        meant = refusing_answer(options)
+    if meant is None:
+        raise ValueError(f"{clean_text(word, 80)!r} is not one of the options")
+    return meant
 
 
 async def shadow_of(store: Store, row: HoldRow) -> ShadowAnswer | None:
-    """None: nobody was asked beside the people. The answer is open once the hold is."""
+    """None: nobody was asked beside the people. The answer is shown once the hold is decided or expired."""
     terms = row.terms
     if terms.shadow is None or terms.sealed is None:
         return None
     closed = ShadowAnswer(judge=terms.shadow, sealed=terms.sealed)
-    if row.status is HoldStatus.pending:
+    # A hold that was withdrawn may be asked again, by a run that was rewound.
+    if row.status in (HoldStatus.pending, HoldStatus.cancelled):
         return closed
     kept = await store.document(row.tenant, KIND, _name(row.run, row.id))
     if kept is None:

@@ -16,8 +16,6 @@ from holdfast.agents.tool_call import UNKNOWN_RESULT
 from holdfast.errors import InputError, NotDone, StepFailedError
 from holdfast.integrations.openai_agents.private_names import has_default_errors, raising
 from holdfast.integrations.tool_effects import EXTERNAL, OperationEffect
-from holdfast.model.expr import mapping_resolver
-from holdfast.model.template import compile_template
 from holdfast.runs.context.context import Context
 from holdfast.runs.context.substeps import inside_step
 from holdfast.types.record import PRIVATE
@@ -103,7 +101,7 @@ class AgentSteps:
             self._call_key("tool", at.tool_call_id),
             lambda: _call(tool, at, given, how),
             effect=how.effect,
-            idempotency_key=_idempotency_key(how, given),
+            idempotency_key=how.key_of(name, arguments_in(given)),
         )
         return _result(thaw(kept))
 
@@ -182,12 +180,6 @@ def _result(kept: Any) -> Any:
     if isinstance(kept, dict) and list(cast("dict[str, Any]", kept)) == [_CALL]:
         return _restored(cast("dict[str, Any]", kept)[_CALL])
     return UNKNOWN_RESULT if kept is None else cast("Any", kept)
-
-
-def _idempotency_key(how: OperationEffect, given: str) -> str | None:
-    if not how.key:
-        return None
-    return str(compile_template(how.key).render(mapping_resolver(arguments_in(given))).value)
 
 
 def arguments_in(given: str | None) -> dict[str, Any]:

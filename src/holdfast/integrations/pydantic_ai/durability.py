@@ -46,8 +46,6 @@ from holdfast.integrations.pydantic_ai.event_stream import emitter
 from holdfast.integrations.pydantic_ai.private_names import arguments_of, tool_result
 from holdfast.integrations.tool_effects import OperationEffect
 from holdfast.integrations.tool_holds import HoldOptions, ask_approval, ask_result
-from holdfast.model.expr import mapping_resolver
-from holdfast.model.template import compile_template
 from holdfast.runs.context.context import Context
 from holdfast.runs.context.current import current_context
 from holdfast.runs.context.thread_context import ThreadContext
@@ -172,7 +170,7 @@ def _idempotency_key(
 ) -> str | None:
     if not config.key or not isinstance(operation, ToolsetCallToolId):
         return None
-    return str(compile_template(config.key).render(mapping_resolver(arguments_of(given))).value)
+    return config.key_of(str(given[0]), arguments_of(given))
 
 
 def _call_result(kept: Any) -> Any:

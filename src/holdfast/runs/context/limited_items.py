@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from contextvars import ContextVar
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast.errors import InputError
 from holdfast.model.calls.boundary import call as call_code
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 START, _ENDED = "item start", "item end"
 # The keys of the calls that are recorded for an item.
 _START, _WAIT, _END = "item-start", "item-wait", "item-end"
+_SHORT = 1_000_000  # microseconds for which an item keeps its place although it may not start yet
 _entered: ContextVar[tuple[str, ...]] = ContextVar(
     "keys of limits in which this code has a place", default=()
 )
@@ -67,10 +68,7 @@ async def limited(
     """`key`: of the limit that the item shares. `place`: of the item, in its run."""
     most = starts.limit.concurrency if key is not None else None
     if key is None or most is None:
-        again = 0
-        while wait := await _start(script, starts, key, again):
-            await script.sleep(wait / 1e6, key=f"{_WAIT}{again}")
-            again += 1
+        await _until_start(script, starts, key, None)
         found = await work()
         await script.step(_ENDED, _nothing, effect=Effect.pure, key=_END)
         return found
@@ -82,30 +80,34 @@ async def limited(
         )
     session, token = script.at.session, _entered.set((*_entered.get(), key))
     shared, queue = SharedLimit(session.store, session.row.tenant, key), starts.queue(key)
-
-    async def enter() -> dict[str, int]:
-        """The time until its start is waited for here: during a sleep of the run others would get the
-        place."""
-        await shared.enter(session.run, place, most)
-        again = False
-        while (at := await _ask(script, starts, key, now := session.clock.now(), again=again)) > now:
-            await session.clock.sleep((at - now) / 1e6)
-            again = True
-        return {"at": at, "wait": 0}
-
+    mine = _Place(partial(shared.enter, session.run, place, most), partial(shared.leave, session.run, place))
     await _next_in(script, queue)
     try:
-        await script.step(START, enter, effect=Effect.read, key=_START)
+        await _until_start(script, starts, key, mine)
         try:
             found = await work()
         except Exception:
-            await _free(script, partial(shared.leave, session.run, place))
+            await _free(script, mine.leave)
             raise
-        await _free(script, partial(shared.leave, session.run, place))
+        await _free(script, mine.leave)
         return found
     finally:
         queue.release()
         _entered.reset(token)
+
+
+class _Place(NamedTuple):
+    """Of an item, among those that are at work."""
+
+    enter: Callable[[], Awaitable[None]]
+    leave: Callable[[], Awaitable[None]]
+
+
+async def _until_start(script: Branches, starts: MapStarts, key: str | None, place: _Place | None) -> None:
+    again = 0
+    while wait := await _start(script, starts, key, place, again):
+        await script.sleep(wait / 1e6, key=f"{_WAIT}{again}")
+        again += 1
 
 
 async def _next_in(script: Branches, queue: asyncio.Semaphore) -> None:
@@ -122,12 +124,27 @@ async def _next_in(script: Branches, queue: asyncio.Semaphore) -> None:
         branch.waits -= 1
 
 
-async def _start(script: Branches, starts: MapStarts, key: str | None, again: int) -> int:
-    """The microseconds after which it has to ask again; 0: it starts."""
+async def _start(
+    script: Branches, starts: MapStarts, key: str | None, place: _Place | None, again: int
+) -> int:
+    """The microseconds after which it has to ask again; 0: it starts, and has its place."""
+    clock = script.at.session.clock
 
     async def ask() -> dict[str, int]:
-        now = script.at.session.clock.now()
-        at = await _ask(script, starts, key, now, again=bool(again))
+        if place is not None:
+            await place.enter()
+        asked = bool(again)
+        while True:
+            now = clock.now()
+            at = await _ask(script, starts, key, now, again=asked)
+            if at <= now or place is None:
+                break
+            if at - now > _SHORT:
+                # The run sleeps, and others may have the place.
+                await place.leave()
+                break
+            await clock.sleep((at - now) / 1e6)
+            asked = True
         return {"at": at, "wait": at - now}
 
     found = await script.step(START, ask, effect=Effect.read, key=f"{_START}{again or ''}")

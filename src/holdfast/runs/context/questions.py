@@ -158,7 +158,7 @@ def question(
     if manner.get("shadow") is not None:
         from holdfast.model.shadow_judges import shadow_name
 
-        name = shadow_name(attempt.session.graph.name, node, manner["shadow"])
+        name = shadow_name(attempt.session.graph.name, node, manner["shadow"], once=True)
         manner = {**manner, "shadow": name}
     normal = options_of(options)
     if form is not None:

@@ -75,10 +75,11 @@ def test_deployments_have_a_server_workers_postgresql_and_an_ingress() -> None:
     }  # fmt: skip
 
 
-def test_image_has_every_extra_that_the_distribution_has() -> None:
+def test_image_has_the_extras_of_the_distribution_but_two() -> None:
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
     (named,) = re.findall(r"/build\[([\w,-]+)\]", (DEPLOY / "Dockerfile").read_text("utf-8"))
-    assert named.split(",") == sorted(declared)
+    # One would hold back other packages, the other is larger than all else in the image.
+    assert named.split(",") == sorted(declared.keys() - {"claude-agent", "openai-agents"})
 
 
 def test_names_that_manifests_refer_to_are_there() -> None:

@@ -59,8 +59,9 @@ class HoldService(CommentMethods):
     async def get(self, actor: Actor, hold: str) -> HoldRow:
         return await load_visible(self.ctx, actor, hold)
 
-    async def shadow(self, row: HoldRow) -> ShadowAnswer | None:
+    async def shadow(self, actor: Actor, hold: str) -> ShadowAnswer | None:
         """What a judge answered before people saw the question; sealed until they have decided."""
+        row = await load_visible(self.ctx, actor, hold)
         if row.terms.shadow is None:
             return None
         from holdfast.holds.policies.shadow import shadow_of

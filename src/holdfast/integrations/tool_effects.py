@@ -20,7 +20,7 @@ class OperationEffect(NamedTuple):
     key: str = ""
 
     def key_of(self, tool: str, arguments: Mapping[str, Any]) -> str | None:
-        """Raises InputError if an argument that it names is missing or null: two calls would share the key."""
+        """Raises InputError if an argument that it names is missing or null: calls would share the key."""
         if not self.key:
             return None
         # Null has no text of its own.

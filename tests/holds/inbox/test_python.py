@@ -69,6 +69,9 @@ async def _looks_around(holds: Any, hold: str) -> None:
     page = await holds.list(DANA, view="mine", where=HoldFilter(text="250"))
     assert [row.id for row in page.rows] == [hold]
     assert await holds.count(DANA, view="mine") == 1
+    assert [row.id for row in await holds.visible(DANA, page.rows)] == [hold]
+    assert await holds.shadow(DANA, hold) is None
+    await holds.require_resolvable(DANA, hold, "approve")
     await holds.seen(DANA, hold)
     assert [entry.action for entry in await holds.history(DANA, hold)] == ["created", "viewed"]
     assert (await holds.metrics(ADMIN)).holds == 1

@@ -44,6 +44,8 @@ Call = Callable[[HoldService, Actor, str], Awaitable[Any]]
 # Everything that is done to one hold.
 ON_A_HOLD: dict[str, Call] = {
     "get": lambda s, who, hold: s.get(who, hold),
+    "shadow": lambda s, who, hold: s.shadow(who, hold),
+    "require_resolvable": lambda s, who, hold: s.require_resolvable(who, hold, "approve"),
     "history": lambda s, who, hold: s.history(who, hold),
     "evidence": lambda s, who, hold: s.evidence(who, hold),
     "resolve": lambda s, who, hold: s.resolve(who, hold, "approve", reason="I may"),
@@ -72,7 +74,7 @@ ON_A_HOLD: dict[str, Call] = {
     "files": lambda s, who, hold: s.files(who, hold),
     "read_file": lambda s, who, hold: s.read_file(who, hold, "0" * 64),
 }
-ON_MANY = {"list", "count", "metrics", "bulk"}
+ON_MANY = {"list", "count", "metrics", "bulk", "visible"}
 # Named by a tenant, and for whoever works on the store itself.
 OF_THE_INSTANCE = {"verify_audit", "sign_head", "answer"}
 

@@ -50,7 +50,9 @@ async def show_agreement(flow: str | None, options: ActorOptions) -> Exit:
                 session.actor, view="all", where=where, order=HoldOrder.oldest, cursor=cursor, limit=_PAGE
             )
             for row in page.rows:
-                answer = await session.holds.shadow(row)
+                if row.terms.shadow is None:
+                    continue
+                answer = await session.holds.shadow(session.actor, row.id)
                 if answer is not None:
                     key = (answer.judge, answer.version)
                     found.setdefault(key, Agreement(answer.judge, answer.version)).count(row.id, answer)

@@ -62,7 +62,7 @@ async def show_hold(which: str, options: ActorOptions) -> Exit:
         comments = await session.holds.comments(session.actor, row.id)
         draft = await session.holds.draft(session.actor, row.id)
         votes = await votes_of(session, row)
-        shadow = await session.holds.shadow(row)
+        shadow = await session.holds.shadow(session.actor, row.id)
         now = session.now
     if options.json:
         shown = {"comments": [comment_json(each) for each in comments], "draft": draft, "votes": votes}

@@ -109,6 +109,7 @@ def test_the_page_for_users_of_temporal_has_the_same_program_in_both():
     assert ours.rstrip().endswith('== "R-A-17"')
 
 
+@pytest.mark.covers("USERS-FROM-TEMPORAL")
 @pytest.mark.anyio
 async def test_the_program_of_the_page_runs_on_a_server_of_temporal(tmp_path):
     """Where both are installed: together they are larger than all that the other tests need."""

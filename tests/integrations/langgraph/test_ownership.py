@@ -70,7 +70,7 @@ async def test_a_stream_that_waits_for_its_reader_keeps_the_thread(tmp_path: Pat
         assert [each async for each in stream]
 
 
-@pytest.mark.covers("IN-21", "IN-46")
+@pytest.mark.covers("IN-21")
 async def test_debug_events_of_a_stream_have_no_claim(tmp_path: Path) -> None:
     builder = StateGraph(Counted)
     builder.add_node("one", lambda _state: {"n": 1})

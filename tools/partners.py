@@ -237,20 +237,20 @@ def run(partner: Partner) -> str:
     return f"FAILED: {', '.join(failed)}" if failed else ""
 
 
-def run_tests(partner: Partner) -> bool:
+def run_tests(partner: Partner, *options: str) -> bool:
     """Tests with processes and deadlines need a machine that answers in time: once more, one after the other,
     if they fail."""
-    if _tests_pass(partner, "2"):
+    if _tests_pass(partner, "-n", "2", *options):
         return True
     print(f"\n== {partner.label} once more, one test after the other", flush=True)
-    return _tests_pass(partner, "0")
+    return _tests_pass(partner, *options, "-n", "0")
 
 
-def _tests_pass(partner: Partner, workers: str) -> bool:
+def _tests_pass(partner: Partner, *options: str) -> bool:
     """All of them, also those that elsewhere are part of the soak."""
     pages = [f"{SNIPPETS}[{page}]" for page in partner.pages]
-    words = [str(partner.python), "-m", "pytest", "-q", "-n", workers, "-p", "no:cacheprovider"]
-    words += ["-m", "soak or not soak", *partner.tests, *pages]
+    words = [str(partner.python), "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    words += ["-m", "soak or not soak", *options, *partner.tests, *pages]
     paths = f"{partner.python.parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     done = subprocess.run(
         words, cwd=ROOT, stdin=subprocess.DEVNULL, env={**os.environ, "PATH": paths}, capture_output=True,

@@ -20,9 +20,15 @@ def shadow_name(flow: str, node: str, given: Any, *, once: bool = False) -> Any:
     return name
 
 
-def take_judge(name: str) -> Any:
-    """None if no flow that is loaded here has given it. One for a single question is forgotten."""
-    return _JUDGES.pop(name, None) if "#" in name else _JUDGES.get(name)
+def shadow_judge(name: str) -> Any:
+    """None if no flow that is loaded here has given it."""
+    return _JUDGES.get(name)
+
+
+def forget_judge(name: str) -> None:
+    """The question was asked; the judge of a node is kept for the next one."""
+    if "#" in name:
+        _JUDGES.pop(name, None)
 
 
 def shown_name(name: str) -> str:

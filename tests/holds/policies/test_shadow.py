@@ -23,6 +23,7 @@ from holdfast import (
     tool_call,
 )
 from holdfast.agents.messages import FINAL, TokenUsage
+from holdfast.errors import StoreBusyError
 from holdfast.holds.policies import shadow
 from holdfast.holds.policies.shadow import KIND, ShadowAnswer
 from holdfast.testing.crashpoints import Crash, armed
@@ -229,6 +230,28 @@ async def test_a_worker_that_dies_leaves_one_answer(place: Place, point: str) ->
     assert found.intact, reached
     store = (await later.service()).store
     assert len(await store.documents("default", KIND)) == 1
+
+
+@pytest.mark.covers("USERS-SHADOW")
+async def test_a_question_whose_answer_could_not_be_stored_at_once_asks_its_judge_again(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hf = await place.hf()
+    store = await hf.open()
+    put, away = store.put_document, [1]
+
+    async def fails_once(document: Document, **more: Any) -> Any:
+        if document.kind == KIND and away:
+            away.pop()
+            raise StoreBusyError("the store is away")
+        return await put(document, **more)
+
+    monkeypatch.setattr(store, "put_document", fails_once)
+    result = await asks(lambda _facts: YES).run({}, on=hf)
+    (hold,) = await open_holds(hf, result)
+    await answer(hf, result, "approve")
+    assert away == []
+    assert (await answer_of(hf, hold.id)).decision == "approve"
 
 
 @pytest.mark.covers("USERS-SHADOW")

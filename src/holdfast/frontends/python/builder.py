@@ -82,11 +82,10 @@ class FlowBuilder(Nodes, Edges, Migrations):
         if isinstance(body, FlowBuilder) and (item or effect or limit):
             fix = "set the options at the nodes of that flow; rate= and limit_key= need a function as body"
             self.wrong("option", "a map over a flow takes no options for its items", node=id, fix=fix)
-        if limit is not None and "{{" in str(limit_key):
-            # Of each key, not of the map.
-            concurrency = 0
+        # With a key for each item, of that key and not of the map.
+        at_once = 0 if "{{" in str(limit_key) else concurrency
         spec = MapSpec(
-            over=over, body=child.name, into=into, concurrency=concurrency, on_item_failure=on_item_failure,
+            over=over, body=child.name, into=into, concurrency=at_once, on_item_failure=on_item_failure,
             tolerance=self._tolerance(id, tolerated_failures, min_successes),
             key=msgspec.UNSET if item_key is None else item_key,
         )  # fmt: skip

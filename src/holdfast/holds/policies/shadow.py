@@ -13,7 +13,7 @@ import msgspec
 from holdfast.errors import StoreError
 from holdfast.holds.policies.facts import facts_of
 from holdfast.holds.policies.judge import JudgeLike, Judges, ask_judge, judge_digests
-from holdfast.model.shadow_judges import shown_name, take_judge
+from holdfast.model.shadow_judges import forget_judge, shadow_judge, shown_name
 from holdfast.store.protocols import Store
 from holdfast.telemetry import log
 from holdfast.types.audit import canonical
@@ -103,6 +103,8 @@ async def seal(store: Store, judges: Judges, hold: NewHold, facts: HoldFacts) ->
         sealed=sha256(kept.body).hexdigest(),
         shadow_usage=usage if any(usage.values()) else None,
     )
+    # Not before: where the store was away, the hold is prepared again.
+    forget_judge(hold.terms.shadow or "")
     return msgspec.structs.replace(hold, terms=terms)
 
 
@@ -111,7 +113,7 @@ async def _answer(store: Store, judges: Judges, hold: NewHold, facts: HoldFacts)
     name = shown_name(given)
     # The salt keeps a short answer from being guessed by its digest.
     answer: dict[str, Any] = {"judge": name, "at": store.now(), "salt": secrets.token_hex(16)}
-    judge = judges.get(given) or take_judge(given)
+    judge = judges.get(given) or shadow_judge(given)
     if judge is None:
         return {**answer, "error": f"the judge {name!r} is not loaded in the process that asked"}
     try:
@@ -193,8 +195,9 @@ async def shadow_of(store: Store, row: HoldRow) -> ShadowAnswer | None:
 
 async def drop_shadows(store: Store, tenant: str, run: str) -> None:
     """Of a run that is deleted."""
-    for each in await store.documents(tenant, KIND, prefix=f"{run}/"):
-        await store.drop_document(tenant, KIND, each.name)
+    while found := await store.documents(tenant, KIND, prefix=f"{run}/"):
+        for each in found:
+            await store.drop_document(tenant, KIND, each.name)
 
 
 def _name(run: str, hold: HoldId) -> str:

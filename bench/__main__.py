@@ -16,6 +16,7 @@ from typing import Any
 import apsw
 import msgspec
 
+from bench.agents import row_k
 from bench.counts import row_n
 from bench.fleet import row_w
 from bench.graphs import row_g
@@ -57,6 +58,7 @@ ROWS: dict[str, Callable[[Plan], list[Line]]] = {
     "W": row_w,
     "X": row_x,
     "Y": row_y,
+    "K": row_k,
     "S": row_s,
     "U": row_u,
 }

@@ -52,6 +52,7 @@ TARGETS: dict[str, Target] = {
     "P-strict": Target(most=2.0),
     "P-barrier": Target(most=0.3),
     "P-crowd": Target(least=5_000),
+    "R-ag-ui": Target(most=1.2),
     "T-nop": Target(most=15),
     "T-size": Target(most=12),
     "T-step": Target(most=60),

@@ -86,6 +86,7 @@ class Flow(AgentNodes, Generic[State]):
         hf = on or default_instance()
         program = self.program()
         hf.register(program)
+        hf.require_judges(program)
         service = await hf.service()
         started = await service.start(program, given if given is not None else {}, run_id=run_id, **options)
         if isinstance(started, RunRow):
@@ -232,6 +233,7 @@ class Flow(AgentNodes, Generic[State]):
         hf = on or default_instance()
         program = self.program()
         hf.register(program)
+        hf.require_judges(program)
         service = await hf.service()
         row, _ = await service.create(program, given if given is not None else {}, **options)
         driving = asyncio.ensure_future(advance(service, program, row.id))

@@ -142,6 +142,7 @@ class Flow(AgentNodes, Generic[State]):
         `breaks`: nodes that it stops before from now on too. `accept_loss`: also where the store lost part of
         its history, else that is a HistoryLostError.
         """
+        (on or default_instance()).require_judges(self.program())
         service = await self._service(on)
         row, seq = await self._of_this_flow(service, run_id, checkpoint)
         if tenant is not None:

@@ -130,10 +130,12 @@ async def _answered(
             await _require_not_decided(call, service, key, await service.store.hold(HoldId(hold)))
     answered: list[HoldRow] = []
     for hold, content in contents.items():
-        said = {"by": call.actor.id, "actor": call.actor, "key": f"{key}/{hold}"}
-        answered.append(await service.say(row.id, content, hold=hold, **said))
+        said = await service.say(
+            row.id, content, hold=hold, by=call.actor.id, actor=call.actor, key=f"{key}/{hold}"
+        )
         # Nothing was written if it had been decided: also two tabs in the same moment are told apart.
-        await _require_not_decided(call, service, key, answered[-1])
+        await _require_not_decided(call, service, key, said)
+        answered.append(said)
     return frozenset(hold.id for hold in answered if hold.status is not HoldStatus.pending)
 
 

@@ -11,6 +11,7 @@ from holdfast.cli.app import Json, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.console import print_json, print_line, print_list, print_table
+from holdfast.types.text import one_line
 
 if TYPE_CHECKING:
     from holdfast.runs.limits.service import Limit
@@ -135,7 +136,7 @@ def _print_limit(limit: Limit, *, json: bool) -> None:
 
 def _cells(limit: Limit) -> tuple[str, ...]:
     return (
-        limit.name,
+        one_line(limit.name),
         "" if limit.concurrency is None else str(limit.concurrency),
         limit.rate or "",
         str(limit.running),

@@ -3,6 +3,7 @@ tool that declares a result which cannot be stored."""
 
 from __future__ import annotations
 
+import sys
 import typing
 from collections.abc import Callable, Iterable, Iterator
 from types import CodeType, FunctionType, MethodType, ModuleType
@@ -62,12 +63,20 @@ def _agents_of(values: Iterable[Any]) -> Iterator[AbstractAgent[Any, Any]]:
         if id(value) in seen:
             continue
         seen.add(id(value))
-        if isinstance(value, AbstractAgent):
+        # By its type, and not by `__class__`: a lazy object would be made by the question.
+        kind = type(value)
+        if issubclass(kind, AbstractAgent):
             yield typing.cast("AbstractAgent[Any, Any]", value)
-        elif isinstance(value, MethodType):
+        elif kind is MethodType:
             left.append(value.__func__)
-        elif isinstance(value, FunctionType):
+        elif kind is FunctionType and _is_of_program(value):
             left.extend(_referred(value))
+
+
+def _is_of_program(function: FunctionType) -> bool:
+    """Not of a library, which refers to no agent of the program, and to much else."""
+    top = (function.__module__ or "").partition(".")[0]
+    return top not in sys.stdlib_module_names and "site-packages" not in function.__code__.co_filename
 
 
 def _referred(function: FunctionType) -> Iterator[Any]:
@@ -81,7 +90,7 @@ def _referred(function: FunctionType) -> Iterator[Any]:
     names = set(_names(function.__code__))
     for name in names:
         value = function.__globals__.get(name)
-        if isinstance(value, ModuleType):
+        if type(value) is ModuleType:
             yield from (vars(value)[each] for each in names if each in vars(value))
         else:
             yield value
@@ -133,4 +142,6 @@ def _is_json(function: Any) -> bool:
         TypeAdapter(declared).json_schema(mode="serialization")
     except PydanticUserError:
         return False
+    except NameError:  # a name that only checkers know
+        return True
     return True

@@ -64,7 +64,7 @@ def _agents_of(values: Iterable[Any]) -> Iterator[AbstractAgent[Any, Any]]:
             continue
         seen.add(id(value))
         # By its type, and not by `__class__`: a lazy object would be made by the question.
-        kind: type[Any] = type(value)
+        kind = typing.cast("type[object]", type(value))
         if issubclass(kind, AbstractAgent):
             yield typing.cast("AbstractAgent[Any, Any]", value)
         elif kind is MethodType:

@@ -32,6 +32,7 @@ from holdfast.types.graph_thread import (
     facets_of,
 )
 
+_DIGESTED = 4096  # bytes of a value
 _LONGEST_THREAD = 512  # bytes
 _LONGEST = {"checkpoint_ns": 500, "checkpoint_id": 120, "task_id": 120}  # characters
 
@@ -136,8 +137,10 @@ class Codec:
                 earlier = before.get(channel) if self._deltas else None
                 stored[channel], row = store_value(channel, version, typed, earlier)
                 rows += [] if row is None else [row]
-                digest.update(f"{channel}\x00{typed[0]}\x00{len(typed[1])}\x00".encode())
-                digest.update(typed[1])
+                size, crc = len(typed[1]), stored[channel].crc
+                digest.update(f"{channel}\x00{typed[0]}\x00{version}\x00{size}\x00{crc}\x00".encode())
+                # A long value is told by its version, size and checksum: a version is given once.
+                digest.update(typed[1][:_DIGESTED])
         place = place_of(config)
         known = cast("dict[str, Any]", get_checkpoint_metadata(config, metadata))
         head, tail = self.dumps(rest), self.dumps(known)

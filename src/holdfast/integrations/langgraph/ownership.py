@@ -195,15 +195,19 @@ class ThreadOwners:
 
     async def _release_ended(self, store: Store, thread: str | None = None) -> None:
         """All of them, or those of one thread."""
+        found: list[GraphExtension] = []
         for _ in range(len(self._ended)):
             try:
                 gone = self._ended.popleft()
             except IndexError:
-                return
-            if thread is not None and gone.thread != thread:
-                self._ended.append(gone)
-                continue
-            await store.release_graph_claim(gone)
+                break
+            (found if thread is None or gone.thread == thread else self._ended).append(gone)
+        if len(found) == 1:
+            # Not as a task: a local store does it at once, before another invocation can ask for the thread.
+            await store.release_graph_claim(found[0])
+        else:
+            # Together: a store writes calls that are made at once in one transaction.
+            await asyncio.gather(*(store.release_graph_claim(each) for each in found))
 
     async def close(self) -> None:
         """Gives up all claims."""

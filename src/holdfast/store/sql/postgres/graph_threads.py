@@ -1,8 +1,8 @@
 """Threads of graphs, many in one statement: puts under a claim, claims and releases.
 
-A statement is a transaction by itself: one round trip. It does what is plain; what it did not take is done one
-by one by the shared module, where everything can be checked and answered. Rows of threads are locked in the
-order of (tenant, thread) by all of them: so no two groups wait for each other.
+A statement is a transaction by itself: one round trip. It does what is plain; what it did not take is done
+one by one by the shared module, where everything can be checked and answered. All of them lock rows of
+threads in the order of (tenant, thread): so no two groups wait for each other.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ path = excluded.path, channel = excluded.channel, data = excluded.data WHERE kno
 _CLAIM = """
 INSERT INTO @graph_threads AS known (tenant, thread, family, owner, term, claimed_until, created_at)
 SELECT g.tenant, g.thread, g.family, g.owner, 1, ?::bigint + g.ttl, ?::bigint
-FROM unnest(?::text[], ?::text[], ?::bigint[], ?::text[], ?::bigint[]) AS g (tenant, thread, family, owner, ttl)
+FROM unnest(?::text[], ?::text[], ?::bigint[], ?::text[], ?::bigint[])
+     AS g (tenant, thread, family, owner, ttl)
 ON CONFLICT (tenant, thread) DO UPDATE SET owner = excluded.owner, claimed_until = excluded.claimed_until,
 term = CASE WHEN known.owner = excluded.owner THEN known.term ELSE known.term + 1 END
 WHERE known.owner IS NULL OR known.claimed_until <= ?::bigint OR known.owner = excluded.owner
@@ -59,7 +60,8 @@ RETURNING owner, term, claimed_until"""
 _RELEASE = f"""
 WITH held AS ({_HELD} FOR UPDATE OF t)
 UPDATE @graph_threads AS t SET owner = NULL, claimed_until = NULL FROM held
-WHERE t.number = held.number AND EXISTS (SELECT 1 FROM @graph_checkpoints AS c WHERE c.thread_number = t.number)
+WHERE t.number = held.number
+AND EXISTS (SELECT 1 FROM @graph_checkpoints AS c WHERE c.thread_number = t.number)
 RETURNING held.nth"""
 
 

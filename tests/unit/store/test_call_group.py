@@ -46,6 +46,13 @@ async def test_calls_made_while_one_is_under_way_are_the_next_group() -> None:
     assert sent.groups == [[1], [2, 3, 4], [5]]
 
 
+async def test_large_calls_are_in_groups_of_their_own() -> None:
+    sent = Sent()
+    group = CallGroup(sent, lambda given: given << 20)
+    assert await outcomes(group, sent, 1, 2, 9, 1, 3) == [2, 4, 18, 2, 6]
+    assert sent.groups == [[1, 2], [9], [1, 3]]
+
+
 async def test_a_call_that_fails_does_not_fail_those_sent_with_it() -> None:
     fault = StoreError("a bad value")
     sent = Sent(fault)

@@ -15,6 +15,8 @@ A = TypeVar("A")
 
 _MOST: Final = 256
 """Calls in a group."""
+_MOST_BYTES: Final = 4 << 20
+"""What the calls of a group send, beside the first: a large value does not delay many others."""
 
 
 class _Call(NamedTuple, Generic[Q, A]):
@@ -29,8 +31,11 @@ class CallGroup(Generic[Q, A]):
     alone, so that a call gets only errors of its own. A caller that is cancelled leaves its call in the
     group: what was sent is completed."""
 
-    def __init__(self, send: Callable[[Sequence[Q]], Awaitable[Sequence[A]]]) -> None:
-        self._send = send
+    def __init__(
+        self, send: Callable[[Sequence[Q]], Awaitable[Sequence[A]]], size: Callable[[Q], int] = lambda _: 0
+    ) -> None:
+        """`size`: the bytes of a call."""
+        self._send, self._size = send, size
         self._waiting: WeakKeyDictionary[asyncio.AbstractEventLoop, list[_Call[Q, A]]] = WeakKeyDictionary()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -52,13 +57,23 @@ class CallGroup(Generic[Q, A]):
         waiting, calls = self._waiting[loop], list[_Call[Q, A]]()
         try:
             while waiting:
-                calls, waiting[:_MOST] = waiting[:_MOST], []
+                count = self._count(waiting)
+                calls, waiting[:count] = waiting[:count], []
                 await self._sent(calls)
         finally:
             del self._waiting[loop]
             for call in (*calls, *waiting):  # the loop is being closed
                 if not call.answer.done():
                     call.answer.cancel()
+
+    def _count(self, waiting: Sequence[_Call[Q, A]]) -> int:
+        """How many of them are the next group."""
+        size = 0
+        for count, call in enumerate(waiting[:_MOST]):
+            size += self._size(call.given)
+            if count and size > _MOST_BYTES:
+                return count
+        return min(len(waiting), _MOST)
 
     async def _sent(self, calls: Sequence[_Call[Q, A]]) -> None:
         try:

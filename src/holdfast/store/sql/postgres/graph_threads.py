@@ -110,6 +110,12 @@ def is_plain(batch: GraphBatch) -> bool:
     )  # fmt: skip
 
 
+def size_of(batch: GraphBatch) -> int:
+    """In bytes."""
+    bodies = sum([len(row.body) for row in batch.checkpoints])
+    return bodies + sum([len(row.data) for row in (*batch.values, *batch.writes)])
+
+
 async def claim(
     conn: PostgresConnection, now: int, wanted: Sequence[GraphClaimRequest]
 ) -> list[GraphClaim | None]:

@@ -72,7 +72,7 @@ class PostgresStore(ServerStore[PostgresPools]):
         pools = PostgresPools(servers, pooled=pooled, arrived=arrivals.arrived)
         super().__init__(clock, pools, PostgresHeartbeat(servers, clock, pooled=pooled), arrivals.acks)
         self._listener = PostgresListener(servers, self._look, pooled=pooled)
-        self._graph_puts = CallGroup(self._put_graph_batches)
+        self._graph_puts = CallGroup(self._put_graph_batches, graph_threads.size_of)
         self._graph_claims = CallGroup(self._claim_graph_threads)
         self._graph_releases = CallGroup(self._release_graph_claims)
         if pooled:

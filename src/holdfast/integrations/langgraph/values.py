@@ -31,8 +31,8 @@ ThreadKey = tuple[str, str, str]
 
 
 class ValueRef(msgspec.Struct, frozen=True, array_like=True):
-    """`data`: the value, if it is small; else `number` is that of its row. Under a negative number the row has
-    it compressed."""
+    """`data`: the value, if it is small; else `number` is that of its row. Under a negative number the row
+    has it compressed."""
 
     type: str
     version: str | int | float

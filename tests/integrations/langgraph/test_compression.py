@@ -30,7 +30,6 @@ async def put_twice(saver: HoldfastSaver, text: str) -> tuple[Any, list[GraphVal
 
 
 @pytest.mark.anyio
-@pytest.mark.covers("IN-47")
 async def test_large_values_and_writes_are_stored_compressed(tmp_path: Path) -> None:
     text = "".join(random.Random(3).choices("0123456789abcdef", k=200_000))
     address = f"sqlite:{tmp_path / 'threads.db'}?sync=normal"

@@ -21,6 +21,7 @@ FLOWS = (
     "map",
     "sub",
     "script",
+    "branches",
     "paced",
     "retry",
     "timer",

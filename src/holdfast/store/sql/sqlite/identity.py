@@ -32,6 +32,7 @@ class FileIdentity:
         # Known from the first commit on: before it, another process may be the last to close the file, which
         # deletes the log.
         self._wal: tuple[int, int] | None = None
+        self.log_size = 0
 
     def check(self) -> None:
         """Raises StoreReplacedError. Two calls of the system: it is called for each commit."""
@@ -42,6 +43,7 @@ class FileIdentity:
             if self._wal is None and Path(self._path).exists():
                 return  # the first write makes the log
             raise self._explain() from None
+        self.log_size = log_file.st_size
         if self._wal is None:
             self._wal = log_file.st_dev, log_file.st_ino
         if (

@@ -88,7 +88,7 @@ class SqliteStore(SqlStore):
         prepare(settings)
         try:
             self._identity = FileIdentity(settings.path)
-            self._writer = SqliteWriter(settings, self._now, self._woken, self._identity.check)
+            self._writer = SqliteWriter(settings, self._now, self._woken, self._identity)
             self._beats = connect(settings)
         except apsw.Error as error:
             raise translated(error, settings.path) from error

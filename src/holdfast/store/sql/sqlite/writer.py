@@ -20,6 +20,8 @@ import msgspec
 from holdfast.errors import StoreReplacedError
 from holdfast.store.sql.sqlite.connect import Connection, Cursor, SqliteSettings, connect
 from holdfast.store.sql.sqlite.errors import closed, translated
+from holdfast.store.sql.sqlite.identity import FileIdentity
+from holdfast.store.sql.sqlite.log_space import LogSpace
 from holdfast.telemetry import log
 
 T = TypeVar("T")
@@ -82,12 +84,13 @@ class SqliteWriter:
         settings: SqliteSettings,
         now: Callable[[], int],
         woken: Callable[[], None],
-        check: Callable[[], None],
+        identity: FileIdentity,
     ) -> None:
         self._settings = settings
         self._now = now
         self._woken = woken
-        self._check = check
+        self._identity = identity
+        self._space = LogSpace(settings.path)
         self._conn = connect(settings)
         self._conn.set_busy_timeout(0)
         self._cur = self._conn.cursor()
@@ -121,9 +124,7 @@ class SqliteWriter:
         if not self._queue.empty() or not self._in_use.acquire(False):
             return BUSY
         try:
-            result = (
-                transact(self._cur, work, self._now, self._check) if flushed else self._without_flush(work)
-            )
+            result = self._transact(work) if flushed else self._without_flush(work)
         except apsw.BusyError:
             return BUSY
         except apsw.Error as error:
@@ -138,9 +139,19 @@ class SqliteWriter:
         # The log is written but not flushed; the next flushed commit flushes this one with it.
         self._conn.pragma("synchronous", "normal")
         try:
-            return transact(self._cur, work, self._now, self._check)
+            return transact(self._cur, work, self._now, self._identity.check)
         finally:
             self._conn.pragma("synchronous", self._settings.sync)
+
+    def _transact(self, work: Work[T]) -> T:
+        if self._settings.sync == "full" and self._identity.log_size > self._space.reserved:
+
+            def work_in_space(cur: Cursor, now: int) -> T:
+                self._space.reserve()
+                return work(cur, now)
+
+            return transact(self._cur, work_in_space, self._now, self._identity.check)
+        return transact(self._cur, work, self._now, self._identity.check)
 
     async def submit(self, work: Work[T], *, wakes: bool = False) -> T:
         """Through the thread, which waits for other processes as long as the settings say."""
@@ -188,7 +199,7 @@ class SqliteWriter:
 
     def _translated(self, error: apsw.Error) -> Exception:
         try:
-            self._check()
+            self._identity.check()
         except StoreReplacedError as replaced:
             return replaced  # it explains more than what SQLite makes of it
         return translated(error, self._settings.path, _system_errno(self._conn))
@@ -223,9 +234,7 @@ class SqliteWriter:
     def _together(self, jobs: list[WriteJob]) -> None:
         """All jobs in one transaction; if one of them fails, each in its own."""
         try:
-            results = transact(
-                self._cur, lambda cur, now: [job.work(cur, now) for job in jobs], self._now, self._check
-            )
+            results = self._transact(lambda cur, now: [job.work(cur, now) for job in jobs])
         except StoreReplacedError as error:
             for job in jobs:
                 job.error = error

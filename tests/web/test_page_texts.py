@@ -35,6 +35,11 @@ def decided(server: WebServer, flow: str, decision: str) -> str:
     return str(hold["id"])
 
 
+def counted(title: str) -> re.Pattern[str]:
+    """With the number of open questions before it."""
+    return re.compile(rf"^\(\d+\) {re.escape(title)}$")
+
+
 def heights(page: Page, selector: str) -> float:
     box = page.locator(selector).first.bounding_box()
     assert box is not None
@@ -84,11 +89,11 @@ def test_each_view_has_its_title_and_screen_readers_hear_that_of_the_next(
 ) -> None:
     hold = asked(server, "judged")
     page = open_page("/inbox/mine")
-    expect(page).to_have_title("Mine · Inbox · Holdfast")
+    expect(page).to_have_title(counted("Mine · Inbox · Holdfast"))
     said = page.locator("[data-title]")
     expect(said).to_have_text("")
     page.get_by_role("link", name="Runs", exact=True).click()
-    expect(page).to_have_title("Runs · Holdfast")
+    expect(page).to_have_title(counted("Runs · Holdfast"))
     expect(said).to_have_text("Runs · Holdfast")
     short = hold["run"][:8]
     for path, title in (
@@ -103,7 +108,7 @@ def test_each_view_has_its_title_and_screen_readers_hear_that_of_the_next(
         ("/nowhere", "There is nothing at this address. · Holdfast"),
     ):
         page.evaluate("path => history.pushState(null, '', path)", path)
-        expect(page).to_have_title(title)
+        expect(page).to_have_title(counted(title))
         expect(said).to_have_text(title)
 
 
@@ -140,3 +145,42 @@ def test_the_shadow_answer_of_a_judge_is_shown_after_the_decision_only(
         page.goto(page.url.replace("/inbox/all/", "/plain/holds/"))
         shown = page.get_by_role("region", name="Shadow answer")
         expect(shown).to_contain_text(f"Refund ({word.lower()}). judged/decide answered before")
+
+
+@pytest.mark.covers("FLEET-DEGR-03")
+def test_the_page_of_a_run_that_waits_for_the_blob_store_says_why(
+    server: WebServer, open_page: Opener
+) -> None:
+    run = asked(server, "judged")["run"]
+    page = open_page("/runs")
+    detail = server.api("GET", f"/v1/runs/{run}") | {"status": "running", "unstored": "The bucket is away."}
+    page.route(re.compile(f"/v1/runs/{run}$"), lambda route: route.fulfill(json=detail))
+    page.goto(f"{server.address}/runs/{run}")
+    expect(page.locator(".run-held")).to_have_text(
+        "The run waits for the blob store and goes on by itself. The bucket is away."
+    )
+    assert violations(page) == []
+
+
+@pytest.mark.covers("WB-54")
+def test_tables_of_a_flow_and_errors_in_lists_fit_a_phone(server: WebServer, open_page: Opener) -> None:
+    server.api("POST", "/v1/runs", {"flow": "long_error", "input": {}, "wait": 20})
+    page = open_page("/runs?q=flow%3Along_error", **PHONE)
+    expect(page.locator(".row-error").first).to_be_visible()
+    assert heights(page, ".row-error") < 100
+    for tab in ("versions", "runs", "failures"):
+        page.goto(f"{server.address}/flows/long_error?tab={tab}")
+        expect(page.locator(".flow-table tbody tr").first).to_be_visible()
+        wide = "all => all.filter(one => one.scrollWidth > one.clientWidth).length"
+        assert page.locator(".table-scroll").evaluate_all(wide) == 0, tab
+        assert too_wide(page) == []
+    page.goto(f"{server.address}/editor/judged")
+    expect(page.locator(".react-flow__node").first).to_be_visible()
+    covered = """() => {
+      const under = document.querySelector(".react-flow__controls").getBoundingClientRect();
+      return [...document.querySelectorAll(".react-flow__node")].filter((each) => {
+        const { top, bottom, left, right } = each.getBoundingClientRect();
+        return left < under.right && right > under.left && top < under.bottom && bottom > under.top;
+      }).length;
+    }"""
+    assert page.evaluate(covered) == 0

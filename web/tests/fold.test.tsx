@@ -26,6 +26,7 @@ it("a folded text shows a page of a phone at most, and less is whole where it is
   expect(foldOf("x".repeat(20_000)).beginning).toHaveLength(1000);
   expect(foldOf("x".repeat(1001), 1000)).toMatchObject({ kind: "folded", bytes: 1001 });
   expect(foldOf("x".repeat(1000), 1000).kind).toBe("whole");
+  expect(foldOf("x".repeat(1000), 400).beginning).toHaveLength(400);
 });
 
 it("what an author names like the call of a tool hides nothing of the context", () => {

@@ -8,8 +8,22 @@ let said = "";
 /** Null: none yet. That of the first page is read by the browser itself. */
 let page: string | null = null;
 
+let shown = titleOf([]);
+let open = 0;
+
+/** How many questions wait for this person. */
+export function countInTitle(count: number): void {
+  open = count;
+  write();
+}
+
+function write(): void {
+  document.title = open > 0 ? `(${open}) ${shown}` : shown;
+}
+
 function tell(title: string, at: string): void {
-  document.title = title;
+  shown = title;
+  write();
   const isOther = page !== null && page !== at;
   page = at;
   if (!isOther) return;

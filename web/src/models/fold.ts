@@ -13,7 +13,7 @@ export type Fold = { kind: "whole" | "folded" | "download"; beginning: string; b
 export function foldOf(text: string, most = LONG): Fold {
   const bytes = bytesOf(text);
   const lines = text.split("\n", LINES + 1);
-  const beginning = lines.slice(0, LINES).join("\n").slice(0, BEGINNING);
+  const beginning = lines.slice(0, LINES).join("\n").slice(0, Math.min(most, BEGINNING));
   if (bytes > HUGE) return { kind: "download", beginning, bytes };
   return { kind: bytes > most || lines.length > LINES ? "folded" : "whole", beginning, bytes };
 }

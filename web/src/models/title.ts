@@ -15,3 +15,9 @@ function shortened(text: string): string {
 export function pageOf(path: string): string {
   return /\/inbox(\/|$)/.test(path) ? "/inbox" : path.replace(/\/+$/, "");
 }
+
+/** A question without its first line, if that is its title, which stands above it. */
+export function afterTitle(prompt: string, title: string): string {
+  const [first = "", ...rest] = prompt.split("\n");
+  return first.trim() === title.trim() ? rest.join("\n").trim() : prompt;
+}

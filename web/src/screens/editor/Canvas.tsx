@@ -34,7 +34,8 @@ export type CanvasProps = {
 
 const TYPES = { flow: FlowNodeView, note: NoteView, group: GroupView };
 const NO_EXTRAS = { notes: [], groups: [] };
-const FIT = { maxZoom: 1, padding: 0.15 };
+/** Below, the buttons of the view cover nothing. */
+const FIT = { maxZoom: 1, padding: { x: 0.15, top: 0.15, bottom: "64px" } } as const;
 
 export function Canvas(props: CanvasProps) {
   const count = props.view.nodes.length;

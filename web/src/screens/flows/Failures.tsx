@@ -106,25 +106,25 @@ function NodeRow({ flow, facts }: { flow: string; facts: NodeFacts }) {
   return (
     <tr>
       <th scope="row">{facts.node}</th>
-      <td className="number">
+      <td className="number" data-label={t("visits")}>
         <Link to="/runs" search={{ q: writeRunQuery({ status: [], flow }) }}>{facts.visits}</Link>
       </td>
-      <td className="number">
+      <td className="number" data-label={t("failures")}>
         <RunNumber run={facts.failedRuns[0]} text={String(facts.failed)} isLate={facts.failed > 0} />
       </td>
-      <td className="number">
+      <td className="number" data-label={t("retries")}>
         <RunNumber run={facts.retriedRuns[0]} text={String(facts.retries)} />
       </td>
-      <td className="number">
+      <td className="number" data-label={t("waitsNow")}>
         <RunNumber run={facts.waitingRuns[0]} text={String(facts.waiting)} />
       </td>
-      <td className="number">
+      <td className="number" data-label={t("waited")}>
         <RunNumber run={facts.waitedRun} text={facts.waited === null ? "–" : duration(facts.waited)} />
       </td>
-      <td className="number">
+      <td className="number" data-label={t("median")}>
         <RunNumber run={facts.p50Run} text={facts.p50 === null ? "–" : duration(facts.p50)} />
       </td>
-      <td className="number">
+      <td className="number" data-label={t("slowest")}>
         <RunNumber run={facts.p95Run} text={facts.p95 === null ? "–" : duration(facts.p95)} />
       </td>
     </tr>

@@ -13,7 +13,7 @@ import { RunSaid } from "./RunSaid";
 import { t } from "./text";
 
 /** Bytes of an error: what is longer pushes the run itself off the page. */
-const LONG_ERROR = 1000;
+const LONG_ERROR = 400;
 
 /** `at`: the record that the page shows. */
 export function RunHead({ run, at, spent }: { run: Run; at: number | undefined; spent: { tokens: number; cost: number } }) {
@@ -40,6 +40,7 @@ export function RunHead({ run, at, spent }: { run: Run; at: number | undefined; 
       <Lineage run={run} />
       {at === undefined ? null : <p className="small past-note">{t("past", { number: at })}</p>}
       {run.error && at === undefined ? <p className="run-error"><Folded text={run.error} most={LONG_ERROR}>{(shown) => shown}</Folded></p> : null}
+      {run.unstored && at === undefined ? <p className="run-held"><strong>{t("unstored")}</strong> {run.unstored}</p> : null}
       {run.status === "pending_input" && at === undefined ? <MachineWaits waits={run.machineWaits} /> : null}
       {run.status === "pending_input" && at === undefined && (run.asks || run.machineWaits.length === 0) ? (
         <p>

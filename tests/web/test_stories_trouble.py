@@ -296,4 +296,6 @@ def test_eight_tabs_of_one_browser_are_all_live(server: WebServer, open_page: Op
         expect(tab).to_have_title(re.compile(rf"^\({count}\) .*Holdfast$"))
     server.api("POST", f"/v1/holds/{other['id']}/resolve", {"decision": "agree"})
     for tab in tabs:
-        expect(tab).to_have_title(re.compile(rf"^\({count - 1}\) .*Holdfast$" if count > 1 else r"^[^(].*Holdfast$"))
+        expect(tab).to_have_title(
+            re.compile(rf"^\({count - 1}\) .*Holdfast$" if count > 1 else r"^[^(].*Holdfast$")
+        )

@@ -14,6 +14,9 @@ import { t } from "./text";
 const MOST_FAILED = 100;
 const LINKS = 5;
 
+/** Bytes of an error that are shown whole. */
+const LONG_ERROR = 400;
+
 export function Failures({ flow }: { flow: string }) {
   const failed = useQuery({ queryKey: ["flows", "failed", flow], queryFn: () => listFlowRuns(flow, ["failed"], MOST_FAILED) });
   if (failed.isPending) return <Skeleton />;
@@ -52,7 +55,7 @@ function Group({ flow, group }: { flow: string; group: FailureGroup }) {
         </span>
       </p>
       <p className="failure-text">
-        <Text text={group.error || t("noError")} />
+        <Text text={group.error || t("noError")} most={LONG_ERROR} />
       </p>
       <p className="small failure-runs">
         {group.runs.slice(0, LINKS).map((each) => (

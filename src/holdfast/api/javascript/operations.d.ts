@@ -2945,6 +2945,10 @@ export interface RunCounts {
   by_status: Record<string, number>;
 }
 
+/**
+ * `unstored`: why the run waits although it is `running`: a large value cannot be written to the blob
+ * store now.
+ */
 export interface RunDetail {
   id: string;
   flow: string;
@@ -2972,6 +2976,7 @@ export interface RunDetail {
   dead?: boolean;
   read_only?: boolean;
   metadata: RunMetadata;
+  unstored?: string | null;
 }
 
 export interface RunFitWire {

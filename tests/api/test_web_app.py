@@ -12,7 +12,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from holdfast import Holdfast
+from holdfast import Flow, Holdfast
 from holdfast.api.app import ApiSettings, build
 from holdfast.api.auth.authenticator import Authenticator
 from holdfast.api.auth.local_token import LocalToken
@@ -171,3 +171,14 @@ async def test_without_the_app_its_addresses_of_a_hold_lead_to_the_plain_page(se
     assert (await get(server, "/inbox/mine/h1")).headers["location"] == "/holds/h1"
     assert (await get(server, "/inbox/done")).headers["location"] == "/holds?view=done"
     assert (await get(server, "/plain/inbox/mine/h1")).headers["location"] == "/plain/holds/h1"
+
+
+@pytest.mark.covers("WB-3")
+async def test_the_plain_page_of_a_run_reads_its_drawing_and_its_events(app: Server) -> None:
+    flow = Flow("asked", effect="pure")
+    flow.hold("ask", prompt="Sure?", options=["yes", "no"])
+    run = (await flow.run({}, on=app.hf)).run_id
+    page = (await get(app, f"/plain/runs/{run}")).text
+    drawing = re.findall(rf'src="(/plain/runs/{run}/drawing\.svg\?at=\d+)"', page)
+    assert (await get(app, drawing[0])).headers["content-type"] == "image/svg+xml"
+    assert f'data-live="/v1/runs/{run}/stream"' in page

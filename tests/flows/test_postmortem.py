@@ -228,6 +228,18 @@ async def test_report_lists_tool_calls_costs_and_live_output(hf: Holdfast) -> No
     assert "Nothing did." in text
 
 
+async def test_entities_in_texts_of_a_run_stay_as_they_are_written(hf: Holdfast) -> None:
+    flow = Flow("entities", effect="pure")
+
+    @flow.node
+    def fail(s: dict[str, Any]) -> None:
+        raise ValueError("Pay &#x202e;00.01 &amp; go")
+
+    result = await examined(hf, (await flow.run({}, on=hf)).run_id)
+    # A reader of Markdown would turn them into characters that are not seen.
+    assert r"Pay \&#x202e;00.01 \&amp; go" in to_markdown(result)
+
+
 @pytest.mark.covers("TOOL-TIME-07")
 async def test_report_of_an_agent_counts_what_its_calls_cost(hf: Holdfast) -> None:
     @tool(effect="read")

@@ -52,6 +52,13 @@ it("a long list says what is left out, and shows it", async () => {
   expect(place.textContent).toContain("pay 200");
 });
 
+it("characters that are not seen are written out, also where Markdown names them by an entity", async () => {
+  const text = "Pay &#x202e;00.01&#8236; to &ZeroWidthSpace;dana, [a &#x202e;link](https://example.org), ![a &rlm;picture](https://example.org/a.png)";
+  const shown = (await rendered(<Markdown text={text} />)).textContent;
+  expect(shown).toContain("Pay \\u202e00.01\\u202c to \\u200bdana, a \\u202elink");
+  expect(shown).not.toMatch(/[\u200b-\u200f\u202a-\u202e]/);
+});
+
 it("a field says what its look hides, and one that is read only shows it", async () => {
   const section = sectionOf({ field: "iban", kind: "text" });
   const field = { id: "f", section, value: "DE12\u202e34\u202c", notes: "", error: "", required: false, onChange: () => undefined };

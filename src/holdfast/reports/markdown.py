@@ -15,7 +15,7 @@ from holdfast.types.redaction import redactor
 
 _SIGNS = {"added": "+", "removed": "-", "changed": "~"}
 # Characters that would be markup if they were not escaped.
-_MARKUP = re.compile(r"([\\`*_\[\]<|])")
+_MARKUP = re.compile(r"([\\`*_\[\]<|&])")
 
 
 def to_markdown(postmortem: Postmortem) -> str:

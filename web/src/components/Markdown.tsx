@@ -50,16 +50,18 @@ function elementOf(token: Token, children: ReactNode[], key: number): ReactNode 
 }
 
 function leafOf(token: Token, key: number): ReactNode {
+  // Again: the parser has turned entities (`&#x202e;`) into characters.
+  const text = plainText(token.content);
   if (token.type === "inline") return <Fragment key={key}>{build(token.children ?? [])}</Fragment>;
   if (token.type === "softbreak" || token.type === "hardbreak") return <br key={key} />;
-  if (token.type === "code_inline") return <code key={key}>{token.content}</code>;
+  if (token.type === "code_inline") return <code key={key}>{text}</code>;
   if (token.type === "fence" || token.type === "code_block") {
     // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reached by keys
-    return <pre key={key} className="json" tabIndex={0}><code>{token.content}</code></pre>;
+    return <pre key={key} className="json" tabIndex={0}><code>{text}</code></pre>;
   }
   if (token.type === "hr") return <hr key={key} />;
-  if (token.type === "image") return <SafeLink key={key} href={String(token.attrGet("src") ?? "")}>{t("image", { name: token.content })}</SafeLink>;
-  return <Fragment key={key}>{token.content}</Fragment>;
+  if (token.type === "image") return <SafeLink key={key} href={String(token.attrGet("src") ?? "")}>{t("image", { name: text })}</SafeLink>;
+  return <Fragment key={key}>{text}</Fragment>;
 }
 
 function SafeLink({ href, children }: { href: string; children: ReactNode }) {

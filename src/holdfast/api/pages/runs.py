@@ -120,7 +120,8 @@ async def act_on_run_page(call: ApiCall, run: str) -> Response:
     return redirect(f"/runs/{row.id}", call.request)
 
 
-@routes.get("/runs/{run}/drawing.svg", needs=Right.runs_read)
+# The page names the last event in the address, so that the browser reads a newer drawing.
+@routes.get("/runs/{run}/drawing.svg", needs=Right.runs_read, reads_query=True)
 async def run_drawing(call: ApiCall, run: str) -> Response:
     """The run's graph, with the state of each node."""
     service = await call.runs()

@@ -108,6 +108,32 @@ PARTNERS: Final = (
             "cryptography",
         ),
     ),
+    # LangGraph's own tests, from its source distribution, with our saver.
+    Partner(
+        "langgraph-tests",
+        (
+            "hatchling>=1.27",
+            "pip>=25",
+            "pycryptodome>=3.23",
+            "pyperf>=2.9",
+            "pytest-mock>=3.15",
+            "redis>=7",
+            "syrupy>=5",
+        ),
+        "syrupy",
+        ("tests/integrations/langgraph/test_framework.py",),
+        more=(
+            "httpx",
+            "langgraph",
+            "langgraph-checkpoint",
+            "langgraph-checkpoint-postgres",
+            "langgraph-checkpoint-sqlite",
+            "langgraph-prebuilt",
+            "psycopg",
+            "psycopg-binary",
+            "psycopg-pool",
+        ),
+    ),
     Partner(
         "pydantic-ai",
         ("extra:pydantic-ai",),

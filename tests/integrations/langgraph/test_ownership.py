@@ -6,11 +6,12 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import pytest
+from langgraph.errors import EmptyInputError
 from langgraph.graph import START, StateGraph
 
 from holdfast import Holdfast
 from holdfast.errors import ThreadOwnedError
-from holdfast.integrations.langgraph import HoldfastSaver
+from holdfast.integrations.langgraph import HoldfastSaver, private_names
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.conformance.langgraph_ownership import LanggraphOwnershipSuite
 
@@ -105,3 +106,69 @@ async def test_an_invocation_in_another_thread_keeps_the_thread_of_its_graph(tmp
                 await invoke({"n": 0}, config)
         go.set()
         assert await first == {"n": 1}
+
+
+def failing_once(failures: list[Exception]) -> Any:
+    """Raises what is left in the list."""
+
+    def step(state: Counted) -> Counted:
+        if failures:
+            raise failures.pop()
+        return {"n": state["n"] + 1}
+
+    builder = StateGraph(Counted)
+    builder.add_node("step", step)
+    builder.add_edge(START, "step")
+    return builder
+
+
+@pytest.mark.covers("IN-23")
+@pytest.mark.parametrize("sync", [False, True])
+async def test_a_program_that_keeps_the_error_of_an_invocation_can_resume_the_thread(
+    tmp_path: Path, sync: bool
+) -> None:
+    failures = [ValueError("twice"), ValueError("once")]
+    config: Any = {"configurable": {"thread_id": "t"}}
+    async with HoldfastSaver.open(f"sqlite:{tmp_path / 't.db'}?sync=normal") as saver:
+        graph = failing_once(failures).compile(checkpointer=saver)
+
+        async def invoke(given: Any) -> Any:
+            return await (
+                asyncio.to_thread(graph.invoke, given, config) if sync else graph.ainvoke(given, config)
+            )
+
+        kept: list[BaseException] = []
+        for given in ({"n": 0}, None):
+            with pytest.raises(ValueError) as caught:
+                await invoke(given)
+            kept.append(caught.value)
+        assert await invoke(None) == {"n": 1}
+        # It fails before its first step: there is nothing to resume.
+        config["configurable"]["thread_id"] = "new"
+        with pytest.raises(EmptyInputError) as empty:
+            await invoke(None)
+        kept.append(empty.value)
+        assert await invoke({"n": 5}) == {"n": 6}
+        assert all(each.__traceback__ is not None for each in kept)
+
+
+@pytest.mark.covers("IN-3")
+async def test_the_loop_of_langgraph_shows_its_end(tmp_path: Path) -> None:
+    seen: list[object] = []
+
+    class Watched(HoldfastSaver):
+        async def aget_tuple(self, config: Any) -> Any:
+            seen.append(private_names.end_of_caller())
+            return await super().aget_tuple(config)
+
+        def get_tuple(self, config: Any) -> Any:
+            seen.append(private_names.end_of_caller())
+            return super().get_tuple(config)
+
+    async with Watched.open(f"sqlite:{tmp_path / 't.db'}?sync=normal") as saver:
+        graph = failing_once([]).compile(checkpointer=saver)
+        config: Any = {"configurable": {"thread_id": "t"}}
+        await graph.ainvoke({"n": 0}, config)
+        await asyncio.to_thread(graph.invoke, {"n": 0}, config)
+        await graph.aget_state(config)
+    assert [each is None for each in seen] == [False, False, True], private_names.__file__

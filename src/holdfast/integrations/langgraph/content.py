@@ -17,6 +17,7 @@ from langgraph.checkpoint.base import (
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
+from holdfast.checkpoint.compress import MAX_DECOMPRESSED, compress, decompress
 from holdfast.errors import CheckpointCorruptError, InputError
 from holdfast.integrations.langgraph.values import (
     StoredValue,
@@ -32,6 +33,8 @@ from holdfast.types.graph_thread import (
     facets_of,
 )
 
+_SMALL = b"\x01"
+_DIGESTED = 4096  # bytes of a value
 _LONGEST_THREAD = 512  # bytes
 _LONGEST = {"checkpoint_ns": 500, "checkpoint_id": 120, "task_id": 120}  # characters
 
@@ -136,8 +139,10 @@ class Codec:
                 earlier = before.get(channel) if self._deltas else None
                 stored[channel], row = store_value(channel, version, typed, earlier)
                 rows += [] if row is None else [row]
-                digest.update(f"{channel}\x00{typed[0]}\x00{len(typed[1])}\x00".encode())
-                digest.update(typed[1])
+                size, crc = len(typed[1]), stored[channel].crc
+                digest.update(f"{channel}\x00{typed[0]}\x00{version}\x00{size}\x00{crc}\x00".encode())
+                # A long value is told by its version, size and checksum: a version is given once.
+                digest.update(typed[1][:_DIGESTED])
         place = place_of(config)
         known = cast("dict[str, Any]", get_checkpoint_metadata(config, metadata))
         head, tail = self.dumps(rest), self.dumps(known)
@@ -168,7 +173,7 @@ class Codec:
                 idx=WRITES_IDX_MAP.get(channel, idx),
                 path=task_path.replace("\x00", ""),
                 channel=channel,
-                data=_pack(self.dumps(value)),
+                data=pack_write(self.dumps(value)),
             )
             for idx, (channel, value) in enumerate(writes)
         ]
@@ -198,7 +203,7 @@ class Codec:
 
     def pending(self, row: GraphCheckpointRow) -> list[tuple[str, str, Any]]:
         return [
-            (write.task, write.channel, self.loads(_unpack(write.data, row), row, write.channel))
+            (write.task, write.channel, self.loads(unpack_write(write.data, row), row, write.channel))
             for write in row.writes
         ]
 
@@ -217,14 +222,22 @@ class Codec:
         )
 
 
-def _pack(value: tuple[str, bytes]) -> bytes:
-    return value[0].encode() + b"\x00" + value[1]
+def pack_write(value: tuple[str, bytes]) -> bytes:
+    """Type and data; a mark before them says that the data is compressed."""
+    kind, data = value
+    small = compress(data) if len(data) <= MAX_DECOMPRESSED else None
+    return kind.encode() + b"\x00" + data if small is None else _SMALL + kind.encode() + b"\x00" + small
 
 
-def _unpack(data: bytes, row: GraphCheckpointRow) -> tuple[str, bytes]:
+def unpack_write(data: bytes, row: GraphCheckpointRow) -> tuple[str, bytes]:
     kind, mark, rest = data.partition(b"\x00")
     if not mark:
         raise corrupt(row, "", "a write has no type")
+    if kind.startswith(_SMALL):
+        try:
+            kind, rest = kind[1:], decompress(rest)
+        except CheckpointCorruptError as error:
+            raise corrupt(row, "", str(error)) from error
     return kind.decode("utf-8", "replace"), rest
 
 

@@ -18,6 +18,7 @@ _SMALL_STEPS: Final = 16
 _WIDE_STEP: Final = 64
 _MOST_SEARCHES: Final = 96
 _FAR_SEARCHES: Final = 4
+_SHORT_APPEND: Final = 4096  # bytes
 
 MOST_DELTAS: Final = 512
 """Differences in a row; then the value is stored whole."""
@@ -34,13 +35,14 @@ class ValueDelta(msgspec.Struct, frozen=True, array_like=True):
 _decoder = msgspec.msgpack.Decoder(ValueDelta)
 
 
-def delta_of(old: bytes, new: bytes) -> bytes | None:
-    """How `new` differs from `old`; None where that is not under half the size of `new`."""
+def delta_of(old: bytes, new: bytes, crc: int | None = None) -> bytes | None:
+    """How `new` differs from `old`; None where that is not under half the size of `new`. `crc`: of `new`, if
+    the caller has it."""
     parts = _parts(old, new)
     literal = sum(len(part) for part in parts if isinstance(part, bytes))
     if literal * 2 >= len(new):
         return None
-    data = msgspec.msgpack.encode(ValueDelta(len(new), zlib.crc32(new), parts))
+    data = msgspec.msgpack.encode(ValueDelta(len(new), zlib.crc32(new) if crc is None else crc, parts))
     return data if len(data) * 2 < len(new) else None
 
 
@@ -76,6 +78,8 @@ def _before_tail(old: bytes, new: bytes) -> list[tuple[int, int] | bytes]:
             parts.append((here, here + same))
             at, here = at + same, here + same
             done = at
+        if here >= len(old) and len(new) - at <= _SHORT_APPEND:
+            break  # a search would take longer than writing it out
         found = search.next(at, here)
         if found is None:
             break
@@ -143,6 +147,8 @@ def _common_end(old: bytes, new: bytes) -> int:
 def _common(old: bytes, here: int, new: bytes, at: int) -> int:
     """How many bytes are the same from these places on. Blocks are compared, then halves of the last."""
     most = min(len(old) - here, len(new) - at)
+    if old[here : here + 64] == new[at : at + 64] and new.startswith(old[here:], at):
+        return most  # an append
     low, step = 0, 64
     while low < most:
         step = min(step, most - low)

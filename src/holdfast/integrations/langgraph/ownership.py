@@ -17,6 +17,7 @@ from typing import Final
 
 from holdfast.errors import HoldfastError, LeaseLostError, ThreadOwnedError
 from holdfast.integrations.langgraph.portal import LoopThread
+from holdfast.integrations.langgraph.private_names import OnEnd
 from holdfast.store.protocols import Store
 from holdfast.telemetry import log
 from holdfast.types.clock import MICROS
@@ -28,13 +29,15 @@ _RELEASES_TAKE: Final = 5.0  # seconds, at most, until a claim that is being rel
 
 
 class ThreadClaim:
-    """The right to write to a thread. It is given up when this object is."""
+    """The right to write to a thread. It is given up at the end of the invocation that made it, or when this
+    object is: a stream that was abandoned does not end."""
 
-    __slots__ = ("__weakref__", "claim", "thread", "used")
+    __slots__ = ("__weakref__", "claim", "end_is_seen", "thread", "used")
 
-    def __init__(self, thread: str, claim: GraphClaim) -> None:
+    def __init__(self, thread: str, claim: GraphClaim, *, end_is_seen: bool) -> None:
         self.thread = thread
         self.claim = claim
+        self.end_is_seen = end_is_seen
         self.used = True  # since the last renewal
 
 
@@ -64,8 +67,16 @@ class ThreadOwners:
         self._closed = False
 
     # ------------------------------------------------------------------ claims
-    async def claim(self, thread: str, *, nested: bool = False, patience: float | None = None) -> ThreadClaim:
-        """Raises ThreadOwnedError. `nested`: the loop of a subgraph, which joins that of its graph."""
+    async def claim(
+        self,
+        thread: str,
+        *,
+        nested: bool = False,
+        patience: float | None = None,
+        ends: OnEnd | None = None,
+    ) -> ThreadClaim:
+        """Raises ThreadOwnedError. `nested`: the loop of a subgraph, which joins that of its graph. `ends`:
+        the claim is given up then."""
         joined = self.owned.get(thread) or (self._live.get(thread) if nested else None)
         if joined is not None:
             return joined
@@ -82,9 +93,9 @@ class ThreadOwners:
             )
             answer = await store.claim_graph_thread(want)
             if isinstance(answer, GraphClaim):
-                return self._made(thread, answer)
-            if self._is_mine(answer) and not collected:
-                # An invocation that was interrupted leaves a cycle of objects, and with it its claim.
+                return self._made(thread, answer, ends)
+            if self._is_mine(answer) and not collected and self._live.get(thread) is not None:
+                # A stream that was abandoned may be in a cycle of objects, and with it its claim.
                 collected = True
                 gc.collect()
                 continue
@@ -94,10 +105,14 @@ class ThreadOwners:
                 raise owned_error(thread, answer)
             await asyncio.sleep(_AGAIN)
 
-    def _made(self, thread: str, claim: GraphClaim) -> ThreadClaim:
-        made = ThreadClaim(thread, claim)
+    def _made(self, thread: str, claim: GraphClaim, ends: OnEnd | None) -> ThreadClaim:
+        made = ThreadClaim(thread, claim, end_is_seen=ends is not None)
         gone = GraphExtension(tenant=self._tenant, thread=thread, claim=claim)
-        weakref.finalize(made, self._end, gone).atexit = False
+        ending = weakref.finalize(made, self._end, gone)  # called once, there or here
+        ending.atexit = False
+        if ends is not None:
+            # An exception that the program keeps, keeps the object too: so the end of the invocation counts.
+            ends(ending)
         with self._lock:
             self._live[thread] = made
             if self._wake is None and not self._closed:
@@ -106,6 +121,9 @@ class ThreadOwners:
         return made
 
     def _end(self, gone: GraphExtension) -> None:
+        live = self._live.get(gone.thread)
+        if live is not None and live.claim == gone.claim:
+            self._live.pop(gone.thread, None)
         self._ended.append(gone)
         wake = self._wake
         if wake is not None:
@@ -195,15 +213,19 @@ class ThreadOwners:
 
     async def _release_ended(self, store: Store, thread: str | None = None) -> None:
         """All of them, or those of one thread."""
+        found: list[GraphExtension] = []
         for _ in range(len(self._ended)):
             try:
                 gone = self._ended.popleft()
             except IndexError:
-                return
-            if thread is not None and gone.thread != thread:
-                self._ended.append(gone)
-                continue
-            await store.release_graph_claim(gone)
+                break
+            (found if thread is None or gone.thread == thread else self._ended).append(gone)
+        if len(found) == 1:
+            # Not as a task: a local store does it at once, before another invocation can ask for the thread.
+            await store.release_graph_claim(found[0])
+        else:
+            # Together: a store writes calls that are made at once in one transaction.
+            await asyncio.gather(*(store.release_graph_claim(each) for each in found))
 
     async def close(self) -> None:
         """Gives up all claims."""

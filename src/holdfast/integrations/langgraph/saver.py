@@ -39,6 +39,7 @@ from holdfast.integrations.langgraph.content import (
 from holdfast.integrations.langgraph.interrupts import HoldOptions
 from holdfast.integrations.langgraph.ownership import ThreadClaim, ThreadOwners, owned_error
 from holdfast.integrations.langgraph.portal import LoopThread
+from holdfast.integrations.langgraph.private_names import OnEnd
 from holdfast.integrations.langgraph.values import StoredValue, ValueCache, ValueRef, rebuild
 from holdfast.store.protocols import Store
 from holdfast.telemetry import log
@@ -167,8 +168,11 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
     # ------------------------------------------------------------------ reading
     @override
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        return await self._load(config, private_names.end_of_caller())
+
+    async def _load(self, config: RunnableConfig, ends: OnEnd | None) -> CheckpointTuple | None:
         place = place_of(config)
-        claim = await self._claim_of_loop(config, place)
+        claim = await self._claim_of_loop(config, place, ends)
         store = await self.store()
         row = await store.graph_checkpoint(self.tenant, place.thread, place.ns, place.checkpoint)
         if row is None:
@@ -178,14 +182,19 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
         self._cache.put((self.tenant, place.thread, place.ns), good)
         return self.codec.tuple(row, stored, {} if claim is None else {private_names.CLAIM: claim})
 
-    async def _claim_of_loop(self, config: RunnableConfig, place: ThreadPlace) -> ThreadClaim | None:
-        """The load of a loop claims the thread, before any node runs; a read does not."""
+    async def _claim_of_loop(
+        self, config: RunnableConfig, place: ThreadPlace, ends: OnEnd | None
+    ) -> ThreadClaim | None:
+        """The load of a loop claims the thread, before any node runs; a read does not. `ends`: of the
+        invocation."""
         given = config.get("configurable") or {}
         if not self._fenced or private_names.RUNTIME not in given:
             return None
         claim = given.get(private_names.CLAIM)
         if not isinstance(claim, ThreadClaim) or claim.thread != place.thread:
-            claim = await self.owners.claim(place.thread, nested=bool(given.get(private_names.TASK)))
+            claim = await self.owners.claim(
+                place.thread, nested=bool(given.get(private_names.TASK)), ends=ends
+            )
             # The loop's own copy: a first invocation has no checkpoint that could carry it.
             given[private_names.CLAIM] = claim
         return claim
@@ -363,13 +372,14 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
         rows = self.codec.writes(place, writes, task_id, task_path)
         batch = GraphBatch(tenant=self.tenant, thread=place.thread, writes=tuple(rows))
         await self._put(await self.store(), config, batch)
-        if any(channel in (INTERRUPT, ERROR) for channel, _ in writes):
+        claim = _claim_in(config)
+        if any(channel in (INTERRUPT, ERROR) for channel, _ in writes) and not (claim and claim.end_is_seen):
             self.owners.expect_end()
 
     async def _put(self, store: Store, config: RunnableConfig, batch: GraphBatch) -> None:
-        given = (config.get("configurable") or {}).get(private_names.CLAIM)
+        given = _claim_in(config)
         claim = self.claim_of(batch.thread)
-        if isinstance(given, ThreadClaim):
+        if given is not None:
             given.used, claim = True, given.claim
         sent = _with_claim(batch, claim, fenced=self._fenced)
         refused = await self.owners.write(batch.thread, lambda: store.put_graph_rows(sent))
@@ -429,7 +439,7 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
     # ------------------------------------------------------------------ sync
     @override
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        return self._loop.run(self.aget_tuple(config))
+        return self._loop.run(self._load(config, private_names.end_of_caller()))
 
     @override
     def list(
@@ -494,6 +504,11 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
         """A number and a random part: two branches of a thread never give a channel the same version."""
         number = 0 if current is None else int(str(current).split(".", 1)[0])
         return f"{number + 1:032}.{random.random():016}"
+
+
+def _claim_in(config: RunnableConfig) -> ThreadClaim | None:
+    given = (config.get("configurable") or {}).get(private_names.CLAIM)
+    return given if isinstance(given, ThreadClaim) else None
 
 
 def _with_claim(batch: GraphBatch, claim: GraphClaim | None, *, fenced: bool) -> GraphBatch:

@@ -19,7 +19,14 @@ from langgraph.checkpoint.serde.event_hooks import SerdeEvent, register_serde_ev
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from holdfast.errors import InputError
-from holdfast.integrations.langgraph.content import Codec, config_for, require_text, require_thread
+from holdfast.integrations.langgraph.content import (
+    Codec,
+    config_for,
+    pack_write,
+    require_text,
+    require_thread,
+    unpack_write,
+)
 from holdfast.integrations.langgraph.other_savers import (
     FILE_ERRORS,
     ForeignCheckpoint,
@@ -193,7 +200,7 @@ class ThreadReader:
                 idx=w.idx,
                 path=w.path.replace("\x00", ""),
                 channel=w.channel,
-                data=w.type.encode() + b"\x00" + w.data,
+                data=pack_write((w.type, w.data)),
             )
             for w in each.writes
         ]
@@ -328,7 +335,7 @@ async def _export_thread(saver: HoldfastSaver, connection: Any, thread: str) -> 
             connection.executemany(
                 "INSERT INTO writes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 [
-                    (thread, w.ns, w.checkpoint, w.task, w.idx, w.channel, *_typed(w.data), w.path)
+                    (thread, w.ns, w.checkpoint, w.task, w.idx, w.channel, *unpack_write(w.data, row), w.path)
                     for w in row.writes
                 ],
             )
@@ -336,8 +343,3 @@ async def _export_thread(saver: HoldfastSaver, connection: Any, thread: str) -> 
         if len(page) < 20:
             return count
         after = (page[-1].id, page[-1].number)
-
-
-def _typed(data: bytes) -> tuple[str, bytes]:
-    kind, _, rest = data.partition(b"\x00")
-    return kind.decode(), rest

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import secrets
 import threading
+import zlib
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
 
+from holdfast.checkpoint.compress import MAX_DECOMPRESSED, compress, decompress
+from holdfast.errors import CheckpointCorruptError
 from holdfast.integrations.langgraph.deltas import MOST_DELTAS, apply_delta, delta_of
 from holdfast.types.graph_thread import GraphValueRow
 
@@ -28,7 +31,8 @@ ThreadKey = tuple[str, str, str]
 
 
 class ValueRef(msgspec.Struct, frozen=True, array_like=True):
-    """`data`: the value, if it is small; else `number` is that of its row."""
+    """`data`: the value, if it is small; else `number` is that of its row. Under a negative number the row
+    has it compressed."""
 
     type: str
     version: str | int | float
@@ -47,13 +51,14 @@ class CheckpointBody(msgspec.Struct, frozen=True, array_like=True):
 
 class StoredValue(msgspec.Struct, frozen=True):
     """A value as it is remembered. `whole`: the size of the last one in its chain that is stored whole;
-    `deltas`, `number_of_deltas`: of the differences since."""
+    `deltas`, `number_of_deltas`: of the differences since. `crc`: of the data, once it was computed."""
 
     ref: ValueRef
     data: bytes
     whole: int
     deltas: int = 0
     number_of_deltas: int = 0
+    crc: int = 0
 
 
 _body = msgspec.msgpack.Decoder(CheckpointBody)
@@ -72,18 +77,23 @@ def store_value(
 ) -> tuple[StoredValue, GraphValueRow | None]:
     """How a new version of a value is stored; `before` is the one that it may be stored as differences of."""
     kind, data = value[0], bytes(value[1])
+    crc = zlib.crc32(data)
     if len(data) <= IN_ROW:
-        return StoredValue(ValueRef(kind, version, data=data), data, len(data)), None
-    number = secrets.randbits(62)
+        return StoredValue(ValueRef(kind, version, data=data), data, len(data), crc=crc), None
+    number = secrets.randbits(62) + 1
     ref = ValueRef(kind, version, number=number)
-    delta = None if before is None or before.ref.number is None else delta_of(before.data, data)
+    delta = None if before is None or before.ref.number is None else delta_of(before.data, data, crc)
     if delta is not None and before is not None:
         deltas, count = before.deltas + len(delta), before.number_of_deltas + 1
         read = before.whole + deltas
         if count < MOST_DELTAS and deltas < len(data) and read <= _MOST_READ * len(data):
             row = GraphValueRow(number=number, channel=channel, data=delta, base=before.ref.number)
-            return StoredValue(ref, data, before.whole, deltas, count), row
-    return StoredValue(ref, data, len(data)), GraphValueRow(number=number, channel=channel, data=data)
+            return StoredValue(ref, data, before.whole, deltas, count, crc), row
+    small = compress(data) if len(data) <= MAX_DECOMPRESSED else None
+    if small is not None:
+        ref = msgspec.structs.replace(ref, number=-number)
+    row = GraphValueRow(number=ref.number or 0, channel=channel, data=data if small is None else small)
+    return StoredValue(ref, data, len(data), crc=crc), row
 
 
 def rebuild(refs: Mapping[str, ValueRef], rows: Iterable[GraphValueRow]) -> dict[str, StoredValue | str]:
@@ -103,7 +113,10 @@ def _rebuilt(ref: ValueRef, rows: Mapping[int, GraphValueRow]) -> StoredValue | 
             return f"a part of it ({at}) is missing"
         chain.append(row)
         at = row.base
-    data = chain[-1].data
+    try:
+        data = decompress(chain[-1].data) if chain[-1].number < 0 else chain[-1].data
+    except CheckpointCorruptError as error:
+        return str(error)
     whole, deltas = len(data), 0
     for row in reversed(chain[:-1]):
         deltas += len(row.data)

@@ -49,9 +49,9 @@ _RELEASE = """
 UPDATE @graph_threads SET owner = NULL, claimed_until = NULL
 WHERE tenant = ? AND thread = ? AND owner = ? AND term = ?"""
 _DROP_EMPTY = """
-DELETE FROM @graph_threads WHERE tenant = ? AND thread = ? AND owner IS NULL AND term = ?
-AND NOT EXISTS (SELECT 1 FROM @graph_checkpoints AS c WHERE c.thread_number = number)
-AND NOT EXISTS (SELECT 1 FROM @graph_writes AS w WHERE w.thread_number = number)"""
+DELETE FROM @graph_threads WHERE number = ?
+AND NOT EXISTS (SELECT 1 FROM @graph_checkpoints AS c WHERE c.thread_number = ?)
+AND NOT EXISTS (SELECT 1 FROM @graph_writes AS w WHERE w.thread_number = ?)"""
 _DIGESTS = "SELECT ns, id, digest FROM @graph_checkpoints WHERE thread_number = ? AND id = ANY(?::text[])"
 _VALUE = "INSERT INTO @graph_values (number, family, base, channel, data) VALUES (?, ?, ?, ?, ?)"
 _CHECKPOINT = f"""
@@ -180,8 +180,9 @@ async def extend(conn: Conn, now: int, claims: Sequence[GraphExtension], ttl: in
 async def release(conn: Conn, _now: int, given: GraphExtension) -> bool:
     place = (given.tenant, given.thread)
     done = await conn.run(_RELEASE, *place, given.claim.owner, given.claim.term)
-    if done:
-        await conn.run(_DROP_EMPTY, *place, given.claim.term)
+    found = await conn.row(THREAD, *place) if done else None
+    if found is not None:
+        await conn.run(_DROP_EMPTY, *[found[0]] * 3)
     return done == 1
 
 
@@ -205,13 +206,13 @@ async def put(conn: Conn, now: int, batch: GraphBatch) -> GraphRefusal | None:
         if values:
             await conn.many(_VALUE, [(v.number, family, v.base, v.channel, v.data) for v in values])
         for row in fresh:
-            await conn.run(_CHECKPOINT, number, *_checkpoint_values(row, now))
-    once = [(number, *_write_values(w)) for w in batch.writes if w.idx >= 0]
+            await conn.run(_CHECKPOINT, number, *checkpoint_values(row, now))
+    once = [(number, *write_values(w)) for w in batch.writes if w.idx >= 0]
     if once:
         await conn.many(_WRITE_ONCE, once)
     for w in batch.writes:
         if w.idx < 0:
-            await conn.run(_WRITE_AGAIN, number, *_write_values(w))
+            await conn.run(_WRITE_AGAIN, number, *write_values(w))
     return None
 
 
@@ -224,13 +225,13 @@ async def _without_repeats(
     return [row for row in rows if known.get((row.ns, row.id)) != row.digest]
 
 
-def _checkpoint_values(row: GraphCheckpointRow, now: int) -> tuple[Any, ...]:
+def checkpoint_values(row: GraphCheckpointRow, now: int) -> tuple[Any, ...]:
     refs = msgspec.json.encode(row.values).decode()
     at = row.written_at or now
     return (row.ns, row.id, row.parent, row.run_id, row.listed, at, refs, row.facets, row.digest, row.body)
 
 
-def _write_values(row: GraphWriteRow) -> tuple[Any, ...]:
+def write_values(row: GraphWriteRow) -> tuple[Any, ...]:
     return (row.ns, row.checkpoint, row.task, row.idx, row.path, row.channel, row.data)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from msgspec.structs import replace
 
 from holdfast.types.clock import MICROS
 from holdfast.types.graph_thread import (
@@ -217,3 +219,67 @@ class GraphThreadSuite:
         assert isinstance(await claimed(kit, "one"), GraphClaim)
         assert await kit.store.release_graph_claim(extension) is True
         assert isinstance(await claimed(kit, "two"), GraphClaim)
+
+    @pytest.mark.covers("IN-23")
+    async def test_a_released_thread_stays_if_it_has_a_checkpoint_or_a_write(self, kit: StoreKit) -> None:
+        # Numbers of threads and of checkpoints are not the same any more.
+        await put(kit, checkpoint("1"), checkpoint("2", "1"), thread="first")
+        await kit.store.drop_graph_rows(GraphDrop(tenant="t", thread="first"))
+        kept = (("a", checkpoint("1")), ("b", write("1", 0, b"w")))
+        for thread, row in (*kept, ("c", None)):
+            mine = await claimed(kit, "one", thread)
+            assert isinstance(mine, GraphClaim)
+            await put(kit, *([] if row is None else [row]), thread=thread, claim=mine)
+            gone = GraphExtension(tenant="t", thread=thread, claim=mine)
+            assert await kit.store.release_graph_claim(gone) is True
+        assert [row.thread for row in await kit.store.graph_threads("t")] == ["a", "b"]
+        assert await listed(kit) == ["1"]
+
+    @pytest.mark.covers("IN-12")
+    async def test_calls_made_at_once_are_each_done_or_refused(self, kit: StoreKit) -> None:
+        names = [f"t{n}" for n in range(6)]
+        claims = await asyncio.gather(*(claimed(kit, f"o-{name}", name) for name in names))
+        assert not [each for each in claims if isinstance(each, GraphRefusal)]
+        lost, again = replace_owner(claims[1]), claims[2]
+        given = dict(zip(names, claims, strict=True)) | {"t1": lost}
+        answers = await asyncio.gather(
+            *(
+                put(
+                    kit, checkpoint("1", values=(n,)), value(n), write("1", 0, b"w"), thread=t, claim=given[t]
+                )
+                for n, t in enumerate(names)
+            ),
+            # The same checkpoint once more, with the value under another number.
+            put(kit, checkpoint("1", values=(99,)), value(99), thread="t2", claim=again),
+            put(kit, write("1", 0, b"x"), write("1", -1, b"e"), thread="t3", claim=claims[3]),
+            put(kit, write("1", -1, b"e"), thread="t3", claim=claims[3]),
+        )
+        assert answers == [None, GraphRefusal(replace(lost, owner="o-t1"), lost=True), *[None] * 7]
+        for n, name in enumerate(names):
+            assert await listed(kit, thread=name) == ([] if n == 1 else ["1"])
+            assert await stored(kit, n, 99, thread=name) == ([] if n == 1 else [n])
+        found = await kit.store.graph_checkpoint("t", "t3", "")
+        assert found is not None
+        assert [(w.idx, w.data) for w in found.writes] == [(-1, b"e"), (0, b"w")]
+
+    async def test_of_claims_made_at_once_one_of_a_thread_is_given(self, kit: StoreKit) -> None:
+        asked = [(f"o{n}", f"t{n % 3}") for n in range(9)]
+        answers = await asyncio.gather(*(claimed(kit, owner, thread) for owner, thread in asked))
+        made = [each for each in answers if isinstance(each, GraphClaim)]
+        assert len(made) == 3
+        assert all(each.claim in made for each in answers if isinstance(each, GraphRefusal))
+        threads = dict(asked)
+        held = [GraphExtension(tenant="t", thread=threads[each.owner], claim=each) for each in made]
+        await put(kit, checkpoint("1"), thread=held[0].thread, claim=held[0].claim)
+        wrong = [replace(held[1], claim=replace_owner(held[1].claim)), replace(held[2], tenant="u")]
+        released = await asyncio.gather(*(kit.store.release_graph_claim(each) for each in [*wrong, *held]))
+        assert released == [False, False, True, True, True]
+        # The others are empty.
+        assert [(row.thread, row.claim) for row in await kit.store.graph_threads("t")] == [
+            (held[0].thread, None)
+        ]
+
+
+def replace_owner(claim: GraphClaim | GraphRefusal) -> GraphClaim:
+    assert isinstance(claim, GraphClaim)
+    return replace(claim, owner="nobody")

@@ -16,9 +16,11 @@ from holdfast.store.sql.postgres import (
     claim,
     claim_outbox,
     feed,
+    graph_threads,
     settle_full,
 )
 from holdfast.store.sql.postgres.address import PostgresSettings
+from holdfast.store.sql.postgres.call_group import CallGroup
 from holdfast.store.sql.postgres.delete import delete, vacuum
 from holdfast.store.sql.postgres.dialect import PostgresConn
 from holdfast.store.sql.postgres.examine import examine
@@ -38,6 +40,13 @@ from holdfast.store.sql.settle import is_plain, settle, settle_answers
 from holdfast.types.clock import Clock
 from holdfast.types.durability import Durability
 from holdfast.types.event import EventRow
+from holdfast.types.graph_thread import (
+    GraphBatch,
+    GraphClaim,
+    GraphClaimRequest,
+    GraphExtension,
+    GraphRefusal,
+)
 from holdfast.types.ids import RunId
 from holdfast.types.lease import Lease
 from holdfast.types.outbox import OutboxRow
@@ -63,6 +72,9 @@ class PostgresStore(ServerStore[PostgresPools]):
         pools = PostgresPools(servers, pooled=pooled, arrived=arrivals.arrived)
         super().__init__(clock, pools, PostgresHeartbeat(servers, clock, pooled=pooled), arrivals.acks)
         self._listener = PostgresListener(servers, self._look, pooled=pooled)
+        self._graph_puts = CallGroup(self._put_graph_batches, graph_threads.size_of)
+        self._graph_claims = CallGroup(self._claim_graph_threads)
+        self._graph_releases = CallGroup(self._release_graph_claims)
         if pooled:
             # Behind a pooler there are no notifications: changes are found by polling.
             self.capabilities = self.capabilities & ~Capability.notifies
@@ -235,6 +247,30 @@ class PostgresStore(ServerStore[PostgresPools]):
     async def claim_outbox(self, *, limit: int, lease: int, topics: Sequence[str] = ()) -> list[OutboxRow]:
         work = partial(claim_outbox.claim, limit=limit, lease=lease, topics=topics)
         return await self._write(work, single=True)
+
+    # Threads of graphs: what a group of calls leaves out is done here, so that no other call waits for it.
+
+    async def put_graph_rows(self, batch: GraphBatch) -> GraphRefusal | None:
+        if graph_threads.is_plain(batch) and await self._graph_puts.call(batch):
+            return None
+        return await super().put_graph_rows(batch)
+
+    async def _put_graph_batches(self, batches: Sequence[GraphBatch]) -> list[bool]:
+        work = partial(graph_threads.put, now=self.now(), batches=batches)
+        return await self._pools.write_at_once(work)
+
+    async def claim_graph_thread(self, want: GraphClaimRequest) -> GraphClaim | GraphRefusal:
+        return await self._graph_claims.call(want) or await super().claim_graph_thread(want)
+
+    async def _claim_graph_threads(self, wanted: Sequence[GraphClaimRequest]) -> list[GraphClaim | None]:
+        work = partial(graph_threads.claim, now=self.now(), wanted=wanted)
+        return await self._pools.write_at_once(work)
+
+    async def release_graph_claim(self, claim: GraphExtension) -> bool:
+        return await self._graph_releases.call(claim) or await super().release_graph_claim(claim)
+
+    async def _release_graph_claims(self, claims: Sequence[GraphExtension]) -> list[bool]:
+        return await self._pools.write_at_once(partial(graph_threads.release, claims=claims))
 
     # The database.
 

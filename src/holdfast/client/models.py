@@ -1538,6 +1538,9 @@ class RunCounts(Model, kw_only=True):
 
 
 class RunDetail(Model, kw_only=True):
+    """`unstored`: why the run waits although it is `running`: a large value cannot be written to the blob
+    store now."""
+
     id: str
     flow: str
     version: str
@@ -1565,6 +1568,7 @@ class RunDetail(Model, kw_only=True):
     dead: bool = False
     read_only: bool = False
     metadata: RunMetadata
+    unstored: str | None = None
 
 
 class RunFit(Model, kw_only=True):

@@ -2935,6 +2935,10 @@ export interface RunCounts {
   by_status: Record<string, number>;
 }
 
+/**
+ * `unstored`: why the run waits although it is `running`: a large value cannot be written to the blob
+ * store now.
+ */
 export interface RunDetail {
   id: string;
   flow: string;
@@ -2963,6 +2967,7 @@ export interface RunDetail {
   dead?: boolean;
   read_only?: boolean;
   metadata: RunMetadata;
+  unstored?: string | null;
 }
 
 export interface RunFitWire {

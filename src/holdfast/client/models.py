@@ -982,7 +982,9 @@ class Lease(Model, kw_only=True):
 
 
 class Limit(Model, kw_only=True):
-    """`fixed`: an operator set it; else the flow declares it."""
+    """`fixed`: an operator set it; else the flow declares it. `items:KEY` is a limit that items of maps
+    share (`limit_key=`): `running` and `waiting` count items, `holders` and `waiters` have the run of
+    each, in the order in which they got, or get, their places."""
 
     name: str
     concurrency: int | None
@@ -990,6 +992,8 @@ class Limit(Model, kw_only=True):
     fixed: bool
     running: int
     waiting: int
+    holders: list[str]
+    waiters: list[str]
 
 
 class Link(Model, kw_only=True):

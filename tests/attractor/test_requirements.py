@@ -12,12 +12,14 @@ import pytest
 from holdfast import Holdfast, Worker
 from holdfast.attractor import Runner
 from holdfast.attractor.backends.model import ModelBackend
+from holdfast.attractor.backends.select import backend_name, backend_of
 from holdfast.attractor.outcome import StageOutcome
 from holdfast.attractor.prepare import input_of, prepare_pipeline
 from holdfast.attractor.program import PipelineDialect, PipelineSetup
 from holdfast.attractor.providers import Providers
 from holdfast.attractor.registry import HandlerRegistry
 from holdfast.attractor.requirements import offers_of
+from holdfast.cli.doctor.fleet import runs_without_means
 from holdfast.errors import RequirementsMissingError
 from holdfast.frontends.dot.lower import DIALECT
 from holdfast.model.fingerprint import requirements_in
@@ -126,6 +128,35 @@ async def test_run_that_no_live_worker_can_serve_says_what_it_waits_for(
             shown = await shown_run(store, await (await hf.service()).get(row.id))
             assert (shown.status, shown.missing) == ("pending", ("handler:deploy",))
             assert shown.label == "waiting for a worker with handler:deploy"
+            found = await runs_without_means(await hf.service(), [shown])
+            assert found.about == ["1 for handler:deploy"]
+
+
+MANAGED = line('m [shape=house, "stack.child_dotfile"="child.dot", "manager.poll_interval"="10ms"];', "m")
+
+
+@pytest.mark.parametrize("simulate", [False, True])
+async def test_needs_of_a_child_pipeline_are_those_of_its_manager_and_its_backend_the_same(
+    shared: Holdfast, tmp_path: Path, simulate: bool
+) -> None:
+    (tmp_path / "child.dot").write_text(line('c [prompt="of the child"]; d [type=deploy];', "c", "d"))
+    (tmp_path / "x.dot").write_text(MANAGED)
+    creator = PipelineSetup(backend=backend_of(first), registry=DEPLOYS.registry, simulate=simulate)
+    # The default of this worker is another one.
+    named = {} if simulate else {backend_name(backend_of(first)): backend_of(first)}
+    able = PipelineSetup(backend=backend_of(second), backends=named, registry=DEPLOYS.registry)
+    async with shared as hf:
+        service = await hf.service()
+        ready = prepare_pipeline(tmp_path / "x.dot", creator)
+        given = input_of(ready.pipeline, backend=creator.asks_for, logs=tmp_path / "logs")
+        row, _ = await service.create(ready.program, given)
+        stored = await service.store.flow(row.flow, row.version)
+        assert stored is not None
+        function = [] if simulate else ["backend:function:tests.attractor.test_requirements.first"]
+        assert sorted(requirements_in(stored.graph)) == [*function, "handler:deploy"]
+        assert (await worked(tmp_path, SECOND, row.id)).status == "pending"
+        assert (await worked(tmp_path, able, row.id)).status == "completed"
+    assert [*([] if simulate else ["first of the child"]), "deployed"] == ASKED
 
 
 @pytest.mark.covers("CP2-R3")
@@ -175,6 +206,21 @@ async def test_means_that_are_lost_during_a_run_are_no_outcome(
         assert events.count("node.completed") == 2  # start and a
         assert (await worked(tmp_path, PipelineSetup(backend=backend(nearby)), row.id)).status == "completed"
     assert len(nearby.seen) == 2
+
+
+@pytest.mark.covers("CP2-R4")
+async def test_type_that_was_not_registered_keeps_the_handler_of_its_shape(
+    shared: Holdfast, tmp_path: Path
+) -> None:
+    async with shared as hf:
+        service = await hf.service()
+        setup = PipelineSetup(simulate=True)
+        ready = prepare_pipeline(line("a [type=deploy];", "a"), setup)
+        assert "type_known" in [each.rule for each in ready.diagnostics]
+        given = input_of(ready.pipeline, backend=setup.asks_for, logs=tmp_path / "logs")
+        row, _ = await service.create(ready.program, given)
+        assert (await worked(tmp_path, DEPLOYS, row.id)).status == "completed"
+    assert not ASKED
 
 
 @pytest.mark.covers("CP2-R9")

@@ -38,7 +38,9 @@ async def answered(hf: Holdfast, logs: Path) -> str:
     program = program_for(parse(GATED).pipeline, PipelineSetup(simulate=True))
     hf.register(program)
     service = await hf.service()
-    started = await service.start(program, {"internal.logs_root": str(logs)})
+    started = await service.start(
+        program, {"internal.logs_root": str(logs), "internal.backend": "simulation"}
+    )
     assert isinstance(started, tuple)
     status, pos = await service.runtime.drive(*started)
     result = await make_result(service, program, started[0].run.id, status, pos)

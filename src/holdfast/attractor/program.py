@@ -9,6 +9,8 @@ import msgspec
 
 from holdfast.app.extensions import PIPELINES
 from holdfast.attractor.backends.base import AnyBackend
+from holdfast.attractor.backends.model import NAME as MODEL
+from holdfast.attractor.backends.model import ModelBackend
 from holdfast.attractor.backends.select import SIMULATION, Backends, ambient_backend, backend_name
 from holdfast.attractor.directory_sync import DIRECTORY_SYNCS
 from holdfast.attractor.handler import StageVisit
@@ -24,6 +26,7 @@ from holdfast.attractor.registry import HandlerRegistry
 from holdfast.attractor.required_access import refusal_of
 from holdfast.attractor.requirements import (
     offers_of,
+    read_child,
     require_means,
     requirements_of,
     stored_requirements,
@@ -31,10 +34,8 @@ from holdfast.attractor.requirements import (
 )
 from holdfast.attractor.stage_runner import StageRunner
 from holdfast.attractor.stored_source import pipeline_of, shared_stages
-from holdfast.errors import InputError
 from holdfast.frontends.dot.document import Pipeline, Stage
 from holdfast.frontends.dot.lower import lower
-from holdfast.frontends.dot.transforms import prepare
 from holdfast.frontends.python.code import code_fingerprint
 from holdfast.model.fingerprint import graph_fingerprint
 from holdfast.model.graph import Graph, GraphSpec, NodeKind
@@ -83,18 +84,21 @@ class PipelineSetup(msgspec.Struct, frozen=True, kw_only=True):
         """The built-in handlers, with what this worker adds or replaces."""
         return built_in_handlers(self).merged(self.registry)
 
-    def child(self, path: Path) -> tuple[Pipeline, Program]:
-        """A child pipeline of a manager, with the same setup. Raises InputError."""
-        try:
-            source = path.read_bytes()
-        except OSError as error:
-            raise InputError(
-                f"the child pipeline {path} cannot be read: {error.strerror}.",
-                hint="Set stack.child_dotfile to an existing file.",
-            ) from error
-        known = self.whole_registry().types
-        pipeline = prepare(source, path=str(path), known_types=known).require_valid()
-        return pipeline, program_for(pipeline, self)
+    def for_run(self, asked: str) -> PipelineSetup:
+        """This setup with the backend that a run names as its own."""
+        if asked == SIMULATION:
+            return msgspec.structs.replace(self, simulate=True)
+        if asked in self.backends:
+            return msgspec.structs.replace(self, backend=self.backends[asked], named_as=asked)
+        if asked == MODEL and not isinstance(self.backend, ModelBackend):
+            return msgspec.structs.replace(self, backend=ModelBackend(), named_as="")
+        return self
+
+    def child(self, path: Path, asked: str = "") -> tuple[Pipeline, Program]:
+        """A child pipeline of a manager, with the same setup; `asked`: the backend that the manager's run
+        names. Raises InputError."""
+        pipeline = read_child(path, self.whole_registry().types)
+        return pipeline, program_for(pipeline, self.for_run(asked))
 
 
 def built_in_handlers(setup: PipelineSetup) -> HandlerRegistry:
@@ -129,10 +133,16 @@ def program_of(spec: GraphSpec, setup: PipelineSetup | None = None) -> Program:
     """The program of a stored graph. Raises VersionMismatchError if it is not of a pipeline, and
     RequirementsMissingError if it needs what this setup has not."""
     setup = setup or PipelineSetup()
-    pipeline = pipeline_of(spec)
-    if stored_requirements(spec):
-        require_means(spec, offers_of(setup))
-    return _program(spec, pipeline, setup.whole_registry())
+    pipeline, requires = pipeline_of(spec), stored_requirements(spec)
+    if requires is None or setup.registry is None:
+        registry = setup.whole_registry()
+    else:
+        # A type that was not registered when the run was created keeps the handler of its shape.
+        own = {word.removeprefix("handler:") for word in requires if word.startswith("handler:")}
+        registry = built_in_handlers(setup).merged(setup.registry.only(own))
+    if requires:
+        require_means(requires, offers_of(setup))
+    return _program(spec, pipeline, registry)
 
 
 class PipelineDialect:
@@ -145,7 +155,7 @@ class PipelineDialect:
         return program_of(spec, self._setup)
 
     def needs(self, spec: GraphSpec) -> frozenset[str]:
-        return stored_requirements(spec)
+        return stored_requirements(spec) or frozenset()
 
     def offers(self) -> frozenset[str]:
         return offers_of(self._setup)

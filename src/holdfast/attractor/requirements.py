@@ -7,7 +7,8 @@ backend, model or handler.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,9 +18,11 @@ from holdfast.attractor.backends.model import NAME as MODEL
 from holdfast.attractor.backends.model import ModelBackend
 from holdfast.attractor.backends.select import DEFAULT, SIMULATION, ambient_backend
 from holdfast.attractor.backends.tools import wanted_kits
+from holdfast.errors import HoldfastError, InputError
 from holdfast.frontends.dot.document import Pipeline, Stage
 from holdfast.frontends.dot.handler_kinds import BUILT_IN, kind_of
 from holdfast.frontends.dot.model_choice import model_choice
+from holdfast.frontends.dot.transforms import CHILD, prepare
 from holdfast.model.fingerprint import REQUIRES
 from holdfast.model.graph import GraphSpec
 
@@ -27,10 +30,13 @@ if TYPE_CHECKING:
     from holdfast.attractor.program import PipelineSetup
 
 
-def requirements_of(pipeline: Pipeline, setup: PipelineSetup) -> frozenset[str]:
-    """Of a run that is created with this setup."""
+def requirements_of(
+    pipeline: Pipeline, setup: PipelineSetup, above: frozenset[Path] = frozenset()
+) -> frozenset[str]:
+    """Of a run that is created with this setup, and of its child pipelines. `above`: the files of the
+    pipelines that lead to this one."""
     own = setup.own_handlers
-    words = {
+    words = _of_children(pipeline, setup, above) | {
         f"handler:{kind}"
         for stage in pipeline.stages.values()
         for kind in {stage.type, kind_of(stage, BUILT_IN | own)} & own
@@ -48,6 +54,33 @@ def requirements_of(pipeline: Pipeline, setup: PipelineSetup) -> frozenset[str]:
             words |= {f"provider:{provider}"} if provider else set()
             words |= {f"kit:{kit}" for kit in wanted_kits(stage, pipeline, backend.kits)}
     return frozenset(words)
+
+
+def _of_children(pipeline: Pipeline, setup: PipelineSetup, above: frozenset[Path]) -> set[str]:
+    """A child that cannot be read yet is read when its manager starts it."""
+    words: set[str] = set()
+    for stage in pipeline.stages.values():
+        named = stage.text(CHILD) or pipeline.text(CHILD)
+        if named and kind_of(stage) == "stack.manager_loop":
+            beside = Path(pipeline.path).parent / named if pipeline.path else Path(named)
+            path = (beside if beside.exists() else Path(named)).resolve()
+            with contextlib.suppress(HoldfastError):
+                if path not in above:
+                    child = read_child(path, BUILT_IN | setup.own_handlers)
+                    words |= requirements_of(child, setup, above | {path})
+    return words
+
+
+def read_child(path: Path, known: frozenset[str]) -> Pipeline:
+    """The child pipeline of a manager. Raises InputError."""
+    try:
+        source = path.read_bytes()
+    except OSError as error:
+        raise InputError(
+            f"the child pipeline {path} cannot be read: {error.strerror}.",
+            hint="Set stack.child_dotfile to an existing file.",
+        ) from error
+    return prepare(source, path=str(path), known_types=known).require_valid()
 
 
 def with_models(pipeline: Pipeline, setup: PipelineSetup) -> Pipeline:
@@ -93,13 +126,14 @@ def prompting_stages(pipeline: Pipeline, own: frozenset[str]) -> list[Stage]:
     return [stage for stage in stages if model_choice(stage, pipeline).provider != SIMULATION]
 
 
-def stored_requirements(spec: GraphSpec) -> frozenset[str]:
-    document = spec.document or {}
-    return frozenset(document.get(REQUIRES) or ())
+def stored_requirements(spec: GraphSpec) -> frozenset[str] | None:
+    """None for a graph that was stored before requirements were."""
+    found = (spec.document or {}).get(REQUIRES)
+    return None if found is None else frozenset(found)
 
 
-def require_means(spec: GraphSpec, offers: Iterable[str]) -> None:
+def require_means(requires: frozenset[str], offers: frozenset[str]) -> None:
     """Raises RequirementsMissingError."""
-    missing = sorted(stored_requirements(spec) - frozenset(offers))
+    missing = sorted(requires - offers)
     if missing:
         raise missing_error(missing)

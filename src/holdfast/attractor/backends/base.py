@@ -10,7 +10,7 @@ import msgspec
 
 from holdfast.agents.messages import Message
 from holdfast.attractor.outcome import StageOutcome
-from holdfast.errors import RequirementsMissingError
+from holdfast.errors import HoldfastError, RequirementsMissingError
 
 if TYPE_CHECKING:
     from holdfast.attractor.context import PipelineContext
@@ -136,11 +136,14 @@ def session_messages(asking: PromptRequest) -> list[dict[str, str]]:
     return [{"role": message.role, "text": message.text} for message in messages if message.text]
 
 
-def missing_error(missing: Iterable[str]) -> RequirementsMissingError:
+def missing_error(missing: Iterable[str], why: HoldfastError | None = None) -> RequirementsMissingError:
     words = list(missing)
+    more = "" if why is None else f" {why.message}"
     return RequirementsMissingError(
-        f"this run waits for a worker with {' and '.join(words)}, which this process does not have.",
+        f"this run waits for a worker with {' and '.join(words)}, which this process does not have.{more}",
         hint="Start a worker that has it, or give it here: `--backend`, `--handlers`, or a provider's key in "
-        "the environment.",
+        "the environment."
+        if why is None
+        else why.hint,
         missing=words,
     )

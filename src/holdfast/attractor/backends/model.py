@@ -144,7 +144,7 @@ class ModelBackend:
         except SettingsError as error:
             provider = self.providers.choice_for(visit.stage, visit.pipeline).provider
             if provider and not self.providers.is_usable(provider):
-                raise missing_error([f"provider:{provider}"]) from error
+                raise missing_error([f"provider:{provider}"], error) from error
             raise
 
     def _equipped(self, asking: PromptRequest) -> list[Tool]:

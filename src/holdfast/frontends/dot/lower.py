@@ -58,9 +58,7 @@ def context_of(pipeline: Pipeline) -> dict[str, Any]:
 
 def _document(pipeline: Pipeline, requires: Collection[str]) -> dict[str, Any]:
     """What is stored with the graph, and therefore goes with every run, fork and export of it."""
-    found: dict[str, Any] = {"dialect": DIALECT, "source": render(pipeline)}
-    if requires:
-        found[REQUIRES] = sorted(requires)
+    found: dict[str, Any] = {"dialect": DIALECT, "source": render(pipeline), REQUIRES: sorted(requires)}
     return {**found, "submitted": True} if pipeline.submitted else found
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.app.extensions import PIPELINES
 from holdfast.attractor.backends.base import AnyBackend
-from holdfast.attractor.backends.select import Backends
+from holdfast.attractor.backends.select import SIMULATION, Backends, ambient_backend, backend_name
 from holdfast.attractor.directory_sync import DIRECTORY_SYNCS
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.handlers.codergen import CodergenHandler
@@ -22,6 +22,13 @@ from holdfast.attractor.interviewers import Interviewer
 from holdfast.attractor.pipeline_limits import budget_of
 from holdfast.attractor.registry import HandlerRegistry
 from holdfast.attractor.required_access import refusal_of
+from holdfast.attractor.requirements import (
+    offers_of,
+    require_means,
+    requirements_of,
+    stored_requirements,
+    with_models,
+)
 from holdfast.attractor.stage_runner import StageRunner
 from holdfast.attractor.stored_source import pipeline_of, shared_stages
 from holdfast.errors import InputError
@@ -48,6 +55,25 @@ class PipelineSetup(msgspec.Struct, frozen=True, kw_only=True):
     """Answers gates in this process; without one only people do."""
     allow_tool: Callable[[StageVisit], str] | None = None
     """Returns why a tool's command may not run here, or an empty text."""
+    named_as: str = ""
+    """The name of `backend` for runs and workers; without one, `backend_name`."""
+    simulate: bool = False
+    """Runs that are created with this setup use no model."""
+
+    @property
+    def own_handlers(self) -> frozenset[str]:
+        return frozenset() if self.registry is None else self.registry.registered
+
+    def name_of(self, backend: AnyBackend) -> str:
+        return self.named_as if self.named_as and backend is self.backend else backend_name(backend)
+
+    @property
+    def asks_for(self) -> str:
+        """The name of the backend in the input of a run that is created with this setup; empty: any."""
+        if self.simulate:
+            return SIMULATION
+        backend = self.backend or ambient_backend()
+        return "" if backend is None else self.name_of(backend)
 
     def refusal(self, visit: StageVisit) -> str:
         """Why nothing of a document may run here, or an empty text."""
@@ -72,7 +98,10 @@ class PipelineSetup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def built_in_handlers(setup: PipelineSetup) -> HandlerRegistry:
-    backends = Backends(setup.backend, setup.backends, refuses=setup.refusal)
+    named = dict(setup.backends)
+    if setup.named_as and setup.backend is not None:
+        named[setup.named_as] = setup.backend
+    backends = Backends(setup.backend, named, refuses=setup.refusal)
     return HandlerRegistry(
         {
             "start": StartHandler(),
@@ -91,16 +120,38 @@ def built_in_handlers(setup: PipelineSetup) -> HandlerRegistry:
 def program_for(pipeline: Pipeline, setup: PipelineSetup | None = None) -> Program:
     """The program of a transformed and valid pipeline."""
     setup = setup or PipelineSetup()
-    registry = setup.whole_registry()
-    return _program(lower(pipeline, known_types=registry.types), pipeline, registry)
+    pipeline = with_models(pipeline, setup)
+    registry, requires = setup.whole_registry(), requirements_of(pipeline, setup)
+    return _program(lower(pipeline, known_types=registry.types, requires=requires), pipeline, registry)
 
 
 def program_of(spec: GraphSpec, setup: PipelineSetup | None = None) -> Program:
-    """The program of a stored graph. Raises VersionMismatchError if it is not of a pipeline."""
-    return _program(spec, pipeline_of(spec), (setup or PipelineSetup()).whole_registry())
+    """The program of a stored graph. Raises VersionMismatchError if it is not of a pipeline, and
+    RequirementsMissingError if it needs what this setup has not."""
+    setup = setup or PipelineSetup()
+    pipeline = pipeline_of(spec)
+    if stored_requirements(spec):
+        require_means(spec, offers_of(setup))
+    return _program(spec, pipeline, setup.whole_registry())
 
 
-PIPELINES.register(program_of)
+class PipelineDialect:
+    """How stored pipelines become programs in a process with this setup."""
+
+    def __init__(self, setup: PipelineSetup | None = None) -> None:
+        self._setup = setup or PipelineSetup()
+
+    def __call__(self, spec: GraphSpec) -> Program:
+        return program_of(spec, self._setup)
+
+    def needs(self, spec: GraphSpec) -> frozenset[str]:
+        return stored_requirements(spec)
+
+    def offers(self) -> frozenset[str]:
+        return offers_of(self._setup)
+
+
+PIPELINES.register(PipelineDialect())
 
 
 def _program(

@@ -48,6 +48,10 @@ class HandlerRegistry:
         return BUILT_IN | self._handlers.keys()
 
     @property
+    def registered(self) -> frozenset[str]:
+        return frozenset(self._handlers)
+
+    @property
     def custom(self) -> frozenset[str]:
         return frozenset(self._handlers.keys() - BUILT_IN)
 

@@ -143,6 +143,28 @@ def test_huge_values_are_shown_in_steps(server: WebServer, hold: dict[str, Any],
     assert main.evaluate("each => each.textContent.length") < 200_000
 
 
+NARROW = """() => [...document.querySelectorAll(".facts dd")].filter((each) => {
+  const { width, right } = each.getBoundingClientRect();
+  return each.textContent && (width < 40 || right > innerWidth);
+}).map((each) => each.textContent.slice(0, 60))"""
+
+
+@pytest.mark.covers("WB-54", "WEB-BAD-values")
+def test_values_deep_within_others_have_room(
+    server: WebServer, hold: dict[str, Any], open_page: Opener
+) -> None:
+    page = open_page(f"/inbox/all/{hold['id']}")
+    expect(page.get_by_role("main").get_by_text("bottom").first).to_be_attached()
+    for width in (1280, 1000, 768, 320):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate(NARROW) == []
+    page.set_viewport_size({"width": 1280, "height": 900})
+    # All that the hold has, as JSON.
+    show(page, f"/inbox/all/{hold['id']}?tab=data")
+    expect(page.locator("pre.json")).to_contain_text("\\u202e00.01")
+    assert page.evaluate(UNSEEN) == []
+
+
 @pytest.mark.covers("WB-54", "WB-1")
 def test_texts_are_shown_as_written_and_digits_are_kept(
     server: WebServer, hold: dict[str, Any], open_page: Opener

@@ -3,9 +3,11 @@ import { type ReactNode, act } from "react";
 import { createRoot } from "react-dom/client";
 import { expect, it } from "vitest";
 import { FieldControl } from "@/components/FieldControl";
+import { FormFields } from "@/components/FormFields";
 import { Markdown } from "@/components/Markdown";
 import { Value } from "@/components/Value";
 import { foldOf } from "@/models/fold";
+import { firstValues, formOf, reviewOf } from "@/models/form";
 import { sectionOf } from "@/models/formSection";
 import { sizeText } from "@/models/size";
 import { besideCall, toolCallOf } from "@/models/toolCall";
@@ -57,6 +59,15 @@ it("characters that are not seen are written out, also where Markdown names them
   const shown = (await rendered(<Markdown text={text} />)).textContent;
   expect(shown).toContain("Pay \\u202e00.01\\u202c to \\u200bdana, a \\u202elink");
   expect(shown).not.toMatch(/[\u200b-\u200f\u202a-\u202e]/);
+});
+
+it("a field with the name of a property of all objects is not wrong; the title of a text is written out", async () => {
+  const names = ["constructor", "toString", "valueOf"].map((field) => ({ type: "input", field, kind: "text" }));
+  const form = formOf({ "x-form": { sections: [{ type: "context", title: "Pay \u202e00.01", content: "" }, ...names] } }, null);
+  const asked = { values: firstValues(form, {}), decision: null, context: {} };
+  const place = await rendered(<FormFields form={form} values={asked.values} review={reviewOf(form, asked)} errors={{}} onChange={() => undefined} />);
+  expect([...place.querySelectorAll("input")].map((each) => each.getAttribute("aria-invalid"))).not.toContain("true");
+  expect(place.querySelector("h3")!.textContent).toBe("Pay \\u202e00.01");
 });
 
 it("a field says what its look hides, and one that is read only shows it", async () => {

@@ -8,6 +8,8 @@ it("what nobody can see is written out, as the server does", () => {
   expect(plainText("👩\u200d🔧")).toBe("👩\u200d🔧");
   expect(plainText("می\u200cخواهم")).toBe("می\u200cخواهم");
   expect(plainText("pay\u200dpal")).toBe("pay\\u200dpal");
+  // Marks that cover the lines above and below.
+  expect(plainText("e\u0301".repeat(9) + "Z" + "\u0301".repeat(10))).toBe("e\u0301".repeat(9) + "Z" + "\u0301".repeat(8) + "\\u0301\\u0301");
   expect(plainText("größe, 値段, עברית")).toBe("größe, 値段, עברית");
 });
 

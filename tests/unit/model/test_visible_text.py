@@ -40,6 +40,13 @@ def test_texts_of_people_stay_as_they_are() -> None:
         assert not hides(text)
 
 
+def test_marks_of_one_letter_after_the_eighth_are_spelled_out() -> None:
+    # Thousands of them are drawn over the lines above and below.
+    shown = "e\u0301" * 9 + "Z" + "\u0301" * 8
+    assert show_invisible(shown) == shown
+    assert show_invisible(shown + "\u0301\u0e47") == shown + "\\u0301\\u0e47"
+
+
 def test_json_with_escapes_is_the_same_value() -> None:
     value = {"a\u202e": ["b\u200b", "\U000e0041", "é"]}
     text = escape_invisible(json.dumps(value, ensure_ascii=False))

@@ -30,7 +30,11 @@ export function FormFields({ form, values, review, errors, onUpload, onChange }:
     const isAttempt = Object.keys(errors).length > Object.keys(tried.errors as object).length;
     setTried({ errors, fields: isAttempt ? new Set(shown.map((each) => each.field)) : tried.fields });
   }
-  const errorOf = (field: string) => errors[field] ?? (tried.fields.has(field) || left.has(field) ? (review.errors[field] ?? "") : "");
+  const errorOf = (field: string) => {
+    const found = Object.hasOwn(errors, field) || !(tried.fields.has(field) || left.has(field)) ? errors : review.errors;
+    // A field may be called `constructor`.
+    return Object.hasOwn(found, field) ? found[field]! : "";
+  };
   return (
     <div className="fields">
       <FormSummary errors={errors} sections={shown} />

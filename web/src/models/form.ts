@@ -119,7 +119,7 @@ function reviewSchema(form: Form, asked: Asked): Review {
     const field = form.kind === "data" ? DATA : fieldAt(form, place);
     const inner = form.kind === "data" ? path.replace(/^data/, "") : place === field ? "" : place.slice(field.length);
     const text = [inner, rest.join(": ")].filter(Boolean).join(" ");
-    errors[field] = errors[field] ? `${errors[field]}; ${text}` : text;
+    errors[field] = Object.hasOwn(errors, field) ? `${errors[field]}; ${text}` : text;
   }
   const all = new Set(form.sections.map((each) => each.field));
   const required = new Set(form.sections.filter((each) => each.raw["required"] === true).map((each) => each.field));

@@ -51,7 +51,7 @@ export function sectionOf(given: Field): Section {
     field: textOf(given["field"]),
     kind: known,
     label: plainText(textOf(given["label"]) || textOf(given["title"]) || labelOf(textOf(given["field"]))),
-    title: textOf(given["title"]),
+    title: plainText(textOf(given["title"])),
     help: plainText(textOf(given["help"])),
     content: given["content"],
     options,

@@ -1,10 +1,12 @@
 import { writeJson } from "./json";
 
-/** Format characters, fillers without a glyph, and joiners between plain letters; as the server's `visible_text`. */
+/** Format characters, fillers without a glyph, joiners between plain letters, and marks of a letter after the eighth; as the server's `visible_text`. */
+const MARKS = "[\\u0300-\\u036f\\u0483-\\u0489\\u0e31\\u0e34-\\u0e3a\\u0e47-\\u0e4e\\u1ab0-\\u1aff\\u1dc0-\\u1dff\\u20d0-\\u20ff\\ufe20-\\ufe2f]";
 const UNSEEN = new RegExp(
   "[\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u206f\\u2800\\u3164"
     + "\\ufeff\\uffa0\\ufff0-\\ufffb\\u{13430}-\\u{1343f}\\u{1bca0}-\\u{1bca3}\\u{1d173}-\\u{1d17a}\\u{e0000}-\\u{e0fff}]"
-    + "|(?<![^\\x00-\\x7f])[\\u200c\\u200d]|[\\u200c\\u200d](?![^\\x00-\\x7f])",
+    + "|(?<![^\\x00-\\x7f])[\\u200c\\u200d]|[\\u200c\\u200d](?![^\\x00-\\x7f])"
+    + `|(?<=${MARKS}{8})${MARKS}`,
   "gu",
 );
 

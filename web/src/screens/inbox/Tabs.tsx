@@ -2,6 +2,7 @@
 import { Link } from "@tanstack/react-router";
 import { Icon } from "@/components/Icon";
 import { writeJson } from "@/models/json";
+import { plainText } from "@/models/values";
 import type { Hold } from "@/services/holds";
 import { Activity } from "./Activity";
 import { t } from "./text";
@@ -41,7 +42,7 @@ export function Tabs({ hold, tab, flow }: { hold: Hold; tab: string; flow: React
       {tab === "data" ? (
         // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reached by keys
         <pre className="json" tabIndex={0}>
-          {writeJson({ context: hold.context, schema: hold.schema }, 2).slice(0, 262_144)}
+          {plainText(writeJson({ context: hold.context, schema: hold.schema }, 2).slice(0, 262_144))}
         </pre>
       ) : null}
     </section>

@@ -16,6 +16,7 @@ from typing import Any
 import apsw
 import msgspec
 
+from bench.agents import row_k
 from bench.counts import row_n
 from bench.fleet import row_w
 from bench.graphs import row_g
@@ -33,6 +34,7 @@ from bench.savers import row_y
 from bench.serving import row_s
 from bench.start import row_i
 from bench.steps import row_a, row_c, row_d
+from bench.streams import row_r
 from bench.telemetry import row_x
 from bench.waits import row_f, row_v
 from bench.web import row_u
@@ -57,6 +59,8 @@ ROWS: dict[str, Callable[[Plan], list[Line]]] = {
     "W": row_w,
     "X": row_x,
     "Y": row_y,
+    "K": row_k,
+    "R": row_r,
     "S": row_s,
     "U": row_u,
 }

@@ -83,6 +83,23 @@ CLAUDE: Final = Partner(
     pages=("docs/how-to/claude-agent.md",),
     typed=("src/holdfast/integrations/claude_agent", "examples/claude_agent_refund.py"),
 )
+DBOS: Final = Partner(
+    "dbos",
+    # It needs a newer SQLite than some Pythons carry.
+    ("dbos>=3.3,<4", "pysqlite3-binary>=0.5.4"),
+    "dbos",
+    ("tests/integrations/pydantic_ai/test_beside_dbos.py",),
+    more=("pydantic-ai-slim",),
+)
+"""Its integration with Pydantic AI, which ours is compared with; `bench.agents` uses the environment too."""
+FASTMCP: Final = Partner(
+    # The client that Pydantic AI calls servers of MCP with.
+    "fastmcp",
+    ("fastmcp>=4.1,<5",),
+    "fastmcp",
+    ("tests/integrations/pydantic_ai/test_mcp.py",),
+    more=("pydantic-ai-slim",),
+)
 PARTNERS: Final = (
     OPENAI,
     # 160 MB, most of it the program that it starts.
@@ -141,6 +158,8 @@ PARTNERS: Final = (
         ("tests/integrations/pydantic_ai",),
         bound="lowest",
     ),
+    DBOS,
+    FASTMCP,
     Partner(
         "starlette",
         ("starlette>=1.0", "fastapi>=0.133"),

@@ -153,6 +153,10 @@ async def test_bad_input_is_a_problem_before_the_stream_and_an_error_event_in_it
     assert await refused(422, {"threadId": "t"}) == "invalid_input"
     assert await refused(422, _given(state=[1])) == "invalid_input"
     assert await refused(422, _given(runId="")) == "invalid_input"
+    for wrong in ({"role": "root"}, {"role": ["user"]}, {"role": None}, {}, {"role": "user", "id": ""}):
+        message = {"id": "m1", "content": "x", **wrong}
+        assert await refused(422, _given(messages=[message])) == "invalid_input"
+    assert await refused(422, _given(messages=[{"role": "user", "content": "x"}])) == "invalid_input"
     assert await refused(404, _given(), flow="nowhere") == "flow_not_found"
     nobody = [{"interruptId": "h-none", "status": "resolved", "payload": "approve"}]
     assert await refused(404, _given(resume=nobody)) == "hold_not_found"
@@ -163,6 +167,9 @@ async def test_bad_input_is_a_problem_before_the_stream_and_an_error_event_in_it
     assert await refused(422, _given(threadId="t-2", runId="r-2", resume=resume)) == "invalid_input"
     await _events(desk, runId="r-2", resume=resume)
     assert await refused(409, _given(runId="r-3", resume=_resume(events, "reject"))) == "hold_decided"
+    # The same answer is that of another request, whose stream this one is not.
+    assert await refused(409, _given(runId="r-3", resume=resume)) == "hold_decided"
+    await _events(desk, runId="r-2", resume=resume)
     assert PAID == [250]
     failed = await _events(desk, "broken", runId="r-4")
     assert failed[-1]["type"] == "RUN_ERROR"
@@ -212,8 +219,10 @@ async def test_the_example_asks_answers_and_prints_the_events(server: Server) ->
     assert "TOOL_CALL_START refund" in lines
 
 
-@pytest.mark.covers("USERS-AGUI")  # of IN-74: all but the cost of an event
-async def test_the_official_javascript_client_reads_text_tool_hold_answer_and_reconnect(desk: Server) -> None:
+@pytest.mark.covers("IN-74", "USERS-AGUI")
+async def test_the_official_javascript_client_reads_text_tool_hold_answer_and_reconnect_in_two_tabs(
+    desk: Server,
+) -> None:
     said = [{"id": "m1", "role": "user", "content": "My order is broken."}]
     seen = await front_end(
         url=f"{desk.serving.address}/v1/flows/support/ag-ui",
@@ -224,7 +233,13 @@ async def test_the_official_javascript_client_reads_text_tool_hold_answer_and_re
         state={},
         decision="approve",
     )
-    one, other, resumed, again, _ = seen
+    cut, one, other, *answers, again, _ = seen
+    assert "RUN_FINISHED" not in cut["seen"]
+    assert one["seen"][0] == "RUN_STARTED"
+    # Both tabs have given the same answer: one of them decided, and the other one is told so.
+    (resumed,) = [each for each in answers if "refused" not in each]
+    (told,) = [each["refused"] for each in answers if "refused" in each]
+    assert "409" in str(told), told
     assert one["outcome"]["type"] == other["outcome"]["type"] == "interrupt"
     assert one["outcome"] == other["outcome"]
     assert resumed["outcome"] == again["outcome"] == {"type": "success"}

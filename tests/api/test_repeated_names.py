@@ -172,7 +172,7 @@ OWN: Final = {
     "api/pages/hold_actions.py", "api/pages/tool_arguments.py", "api/presence.py", "api/projector.py",
     "api/routes/flows.py", "api/routes/hold_settings.py", "api/routes/holds.py", "api/routes/notices.py",
     "api/routes/pipelines.py", "api/routes/preferences.py",
-    "api/saved_views.py", "api/schemas/audit.py", "api/schemas/events.py", "api/schemas/holds.py",
+    "api/saved_views.py", "api/schemas/audit.py", "api/schemas/holds.py",
     "api/schemas/runs.py", "integrations/mcp/question_view.py", "integrations/mcp/server.py",
     "integrations/mcp/tool_registry.py",
     # What it gave to a browser, and gets back: cursors, cookies, references to attached files.

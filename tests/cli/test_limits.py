@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from threading import Timer
 
 import pytest
 
+from holdfast import Holdfast
+from holdfast.runs.limits.item_limits import SharedLimit
+from holdfast.types.ids import RunId
 from tests.cli.conftest import Cli
 from tests.cli.test_bad_input import complains
 
@@ -39,6 +43,8 @@ def test_limits_are_listed_set_and_cleared(cli: Cli, jobs: str) -> None:
         "fixed": False,
         "running": 0,
         "waiting": 0,
+        "holders": [],
+        "waiters": [],
     }
     assert (each["name"], each["concurrency"]) == ("flow:jobs/*", 1)
     # What is not given stays as it is.
@@ -53,6 +59,25 @@ def test_limits_are_listed_set_and_cleared(cli: Cli, jobs: str) -> None:
     assert "flow:other has no limit" not in cli("limits", "clear", "flow:jobs/ann").out
     assert cli("limits", "set", "flow:other", "--concurrency", "3").code == 0
     assert "flow:other has no limit any more." in cli("limits", "clear", "flow:other").out
+
+
+def test_limits_of_items_are_listed_with_the_runs_that_have_places(cli: Cli, jobs: str) -> None:
+    store, run = ("--store", "sqlite:items.db"), RunId("00000000-0000-4000-8000-000000000001")
+
+    async def enter() -> None:
+        async with Holdfast("sqlite:items.db") as hf:
+            limit = SharedLimit(await hf.open(), "acme", "mail\nflow:jobs")
+            await limit.ask(0, 100_000, again=False)
+            await limit.enter(run, "each/1", 2)
+
+    asyncio.run(enter())
+    (found,) = cli("limits", "list", "items:mail", "--tenant", "acme", "--json", *store).items
+    assert (found["concurrency"], found["rate"], found["running"]) == (2, "10/s", 1)
+    assert found["holders"] == [run]
+    # A key is one line, whatever it has.
+    assert "items:mail flow:jobs" in cli("limits", "list", "--tenant", "acme", *store).out
+    assert cli("limits", "list", "--json", *store).items == []
+    complains(cli("limits", "set", "items:mail", "--concurrency", "1", *store), 2, "names no limit")
 
 
 def test_store_without_limits_says_how_to_set_one(cli: Cli, refund: str) -> None:

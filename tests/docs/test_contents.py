@@ -83,6 +83,36 @@ def test_how_to_pages_are_reached_from_the_first_page():
     assert [page.name for page in pages if f"how-to/{page.name}" not in index] == []
 
 
+PAGES = {
+    "retry-a-step": ["ctx.step(", "retry=", "timeout="],
+    "child-runs": ["ctx.call(", "ctx.start("],
+    "wait-for-an-event": ["ctx.wait_for(", "send_event("],
+    "branches": ["ctx.gather(", "ctx.race(", "ctx.map("],
+    "callbacks": ["ctx.callback("],
+    "one-effect": ["@hf.effect("],
+    "change-many-runs": ["--where", "--plan"],
+    "compare-a-judge": ["shadow="],
+    "progress": ["ctx.progress("],
+    "langgraph": ["HoldfastSaver", "graph_flow("],
+    "pydantic-ai": ["HoldfastDurability("],
+    "openai-agents": ["run_agent("],
+    "claude-agent": ["PermissionHolds"],
+    "ag-ui": ["/ag-ui", "resume="],
+    "fastapi": ["hf.lifespan(", "hf.asgi("],
+    "test-your-flows": ["holdfast_human"],
+    "opentelemetry": ["instrument(", "gen_ai."],
+}
+"""What each page of "Scripts and nodes" and "Bridges" has in snippets that run."""
+
+
+@pytest.mark.covers("USERS-PAGES")
+@pytest.mark.parametrize("name", PAGES)
+def test_scripts_and_bridges_have_pages_whose_snippets_run(name):
+    page = docs.ROOT / "docs" / "how-to" / f"{name}.md"
+    run = "\n".join(text for kind in ("python", "sh") for text in snippets(page, kind))
+    assert [word for word in PAGES[name] if word not in run] == []
+
+
 @pytest.mark.covers("USERS-FROM-LANGGRAPH")
 def test_the_page_for_users_of_langgraph_has_the_same_program_in_both():
     page = docs.DOCS / "how-to/from-langgraph.md"

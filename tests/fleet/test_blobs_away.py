@@ -15,6 +15,7 @@ import pytest
 
 from holdfast import Flow, Holdfast, Worker
 from holdfast.api.schemas.admin import worker_wire
+from holdfast.api.schemas.runs import run_detail
 from holdfast.errors import BlobMissingError, StoreUnavailableError
 from holdfast.runs.recorder import recorder
 from holdfast.runs.service import RunService
@@ -90,7 +91,9 @@ async def completed(service: RunService, run: str) -> bool:
 async def _is_told(service: RunService, run: str, why: str) -> bool:
     """By the heartbeat of the worker."""
     told = [worker_wire(row, service.store.now()).unstored for row in await service.store.workers()]
-    return any(each.get(run, "").startswith(why) for each in told)
+    if not any(each.get(run, "").startswith(why) for each in told):
+        return False
+    return ((await run_detail(service, await service.get(run))).unstored or "").startswith(why)
 
 
 @pytest.mark.covers("FLEET-DEGR-03", "FLEET-DEGR-04")
@@ -117,6 +120,7 @@ async def test_only_who_has_large_values_waits_when_the_blob_store_is_away(
         elsewhere.away = False
         await answered(service, await asked(service, run))
         await ended(service, run)
+        assert (await run_detail(service, await service.get(run))).unstored is None
         assert (await worker._made()).runtime.recorder.unstored == {}  # pyright: ignore[reportPrivateUsage]
     await judge(hf, run, ledger)
     assert ledger.of(beside) == {"pay": 1}

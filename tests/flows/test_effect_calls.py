@@ -30,6 +30,7 @@ from holdfast import (
 )
 from holdfast.app.effect_function import effect_of
 from holdfast.errors import HoldfastError, RunCancelledError, RunExistsError, ValueNotStorableError
+from holdfast.runs import create
 from holdfast.testing.clock import FakeClock
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("USERS-EFFECT")]
@@ -445,7 +446,9 @@ async def test_a_changed_question_does_not_change_one_that_is_open(tmp_path: Pat
             hf.effect(key="{{order}}", name="pay", hold={"assignee": "user:dana"})(_sample)("A17")
 
 
-async def test_a_run_that_no_call_has_started_does_not_stand_for_a_key(hf: Holdfast) -> None:
+async def test_a_run_that_no_call_has_started_does_not_stand_for_a_key(
+    hf: Holdfast, monkeypatch: pytest.MonkeyPatch
+) -> None:
     paid: list[str] = []
 
     @hf.effect(key="pay-{{order}}")
@@ -454,6 +457,11 @@ async def test_a_run_that_no_call_has_started_does_not_stand_for_a_key(hf: Holdf
 
     program, service = effect_of(pay).flow.program(), await hf.service()  # type: ignore[union-attr]
     given = {"key": "pay-A1", "arguments": {"order": "A1"}}
+    for options in ({}, {"idempotency_key": "pay-A1"}, {"idempotency_key": "pay-A1", "tenant": "acme"}):
+        with pytest.raises(InputError, match="started by calls of the effect 'pay' only"):
+            await service.create(program, given, **options)
+    # One that an earlier version let in.
+    monkeypatch.setattr(create, "_require_call_of_effect", lambda *_: None)
     row, _ = await service.create(program, given, idempotency_key="pay-A1")
     with pytest.raises(RunExistsError, match=row.id):
         await pay("A1")

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from holdfast import Context, Flow, FlowInvalidError, RunSettings, RunStatus, Worker
+from holdfast.runs.limits.item_limits import SharedLimit, limits_in_use
 from holdfast.testing.crashpoints import Crash, armed
+from holdfast.types.ids import RunId
 from tests.flows.places import HOT, RUN, Place, answer
 
 pytestmark = pytest.mark.anyio
@@ -312,6 +314,60 @@ async def test_a_key_that_is_no_text_is_refused(place: Place) -> None:
     result = await flow.run({"items": [1]}, on=await place.hf())
     assert result.error is not None
     assert "limit_key= gave None for an item" in result.error.message
+
+
+@pytest.mark.covers("USERS-MAP-RATE")
+async def test_a_key_with_half_a_character_is_refused(place: Place) -> None:
+    for key in ("mail \ud83d", lambda _item: "mail \ud83d"):
+        flow = by_script(Items(place), f"half-{callable(key)}", rate="1/s", limit_key=key)
+        result = await flow.run({"items": [1]}, on=await place.hf())
+        assert result.error is not None
+        assert "half of a surrogate pair" in result.error.message, result.error
+
+
+@MAPS
+@pytest.mark.covers("USERS-MAP-RATE")
+async def test_places_are_given_in_the_order_of_waiting(place: Place, mapped: Mapped) -> None:
+    """A run with many items lets another one in after those that it may have at once."""
+    items = Items(place)
+    items.go.clear()
+    flow = mapped(items, concurrency=2, limit_key="mail")
+    hf, other = await place.hf(HOT), await place.hf(HOT)
+    first = asyncio.create_task(flow.run({"items": list(range(40))}, on=hf))
+    await items.first.wait()
+    second = asyncio.create_task(flow.run({"items": ["late"]}, on=other))
+    store = (await other.service()).store
+    while not any(use.waiters for use in await limits_in_use(store, "default")):  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+    (use,) = await limits_in_use(store, "default")
+    assert (use.key, use.concurrency, len(use.holders)) == ("mail", 2, 2)
+    (shown,) = await (await other.limits()).list()
+    assert (shown.name, shown.concurrency, shown.running, shown.waiting) == ("items:mail", 2, 2, 1)
+    assert len({*shown.holders, *shown.waiters}) == 2
+    assert await (await other.limits()).list("items:post") == []
+    assert await (await other.limits()).list(tenant="another") == []
+    items.go.set()
+    for result in await asyncio.gather(first, second):
+        assert result.completed, result.error
+    order = [item for item, _ in items.began]
+    assert order.index("late") <= 6, order
+    assert await limits_in_use(store, "default") == []
+
+
+@pytest.mark.covers("USERS-MAP-RATE")
+async def test_an_item_that_waits_and_is_given_up_does_not_hold_up_others(place: Place) -> None:
+    store = (await (await place.hf()).service()).store
+    limit = SharedLimit(store, "default", "mail")
+    run, other = RunId(RUN), RunId(RUN.replace("0", "1"))
+    flow = by_script(Items(place))
+    for each in (run, other):
+        await flow.run({"items": []}, on=await place.hf(), run_id=each)
+    # Neither run has a worker: their places and their waits are forgotten.
+    for each in (run, other, run):
+        await limit.enter(each, f"a/{each}", 1)
+    (use,) = await limits_in_use(store, "default")
+    assert use.holders == [run]
+    assert use.waiters == []
 
 
 @pytest.mark.covers("USERS-MAP-RATE")

@@ -106,7 +106,7 @@ def test_a_question_has_landmarks_headings_labels_and_words_beside_each_colour(
         expect(page.get_by_role("navigation", name=name)).to_have_count(1)
     expect(page.get_by_role("heading", level=1)).to_have_text("Inbox")
     expect(page.get_by_role("heading", level=2).first).to_contain_text("Refund claim L-1")
-    expect(page).to_have_title(re.compile(r"^\(\d+\) Holdfast$"))
+    expect(page).to_have_title(re.compile(r"^\(\d+\) .* · Inbox · Holdfast$"))
     # A state is never a colour alone: an icon that is hidden from screen readers, and a word.
     wordless = "each => [...each.querySelectorAll('.badge, .live, .priority, .confidence')].filter((one) => !one.textContent.trim() && !one.hasAttribute('aria-hidden')).map((one) => one.outerHTML)"  # noqa: E501
     assert page.locator("body").evaluate(wordless) == []

@@ -159,7 +159,7 @@ def test_the_backlog_shows_lanes_limits_and_runs_that_no_worker_serves(
     desk.goto(f"{troubled.address}/operations/backlog")
     expect(desk.get_by_role("table", name="Limits")).to_contain_text("flow:claims")
     expect(desk.get_by_role("table", name="Limits")).to_contain_text("100/min")
-    expect(desk.get_by_role("table", name="Open questions by age")).to_contain_text("under 1h")
+    expect(desk.get_by_role("table", name="Open questions by age")).to_contain_text("Under 1 hour")
     inspect(desk, "operations-backlog-limits")
 
 

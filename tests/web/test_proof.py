@@ -110,7 +110,7 @@ def test_a_question_is_decided_and_its_run_followed_on_postgresql(
         page.goto(f"{server.address}/runs?q=flow:claims")
         expect(page.get_by_role("link", name=other["run"][:8])).to_be_visible()
         page.goto(f"{server.address}/operations/backlog")
-        expect(page.get_by_role("table", name="Open questions by age")).to_contain_text("under 1h")
+        expect(page.get_by_role("table", name="Open questions by age")).to_contain_text("Under 1 hour")
         context.close()
     finally:
         server.stop()

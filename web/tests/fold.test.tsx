@@ -22,6 +22,13 @@ it("a text is whole up to 20 lines and 4 KiB, folded up to 256 KiB, and a downlo
   expect([sizeText(5), sizeText(5000), sizeText(3_000_000)]).toEqual(["5 B", "5 KiB", "2.9 MiB"]);
 });
 
+it("a folded text shows a page of a phone at most, and less is whole where it is told so", () => {
+  expect(foldOf("x".repeat(20_000)).beginning).toHaveLength(1000);
+  expect(foldOf("x".repeat(1001), 1000)).toMatchObject({ kind: "folded", bytes: 1001 });
+  expect(foldOf("x".repeat(1000), 1000).kind).toBe("whole");
+  expect(foldOf("x".repeat(1000), 400).beginning).toHaveLength(400);
+});
+
 it("what an author names like the call of a tool hides nothing of the context", () => {
   const context = { tool: "hammer", arguments: { a: 1 }, amount: "1,000,000 EUR" };
   expect(toolCallOf({ context, schema: null })).toBeNull();

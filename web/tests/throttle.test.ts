@@ -42,6 +42,15 @@ it("acts for what came while it acted, and not after it was stopped", async () =
   expect(act).toHaveBeenCalledTimes(2);
 });
 
+it("rests as long as it is told to", async () => {
+  const act = taking(10);
+  const { call } = throttled(act, 3_000);
+  const storm = setInterval(call, 10);
+  await vi.advanceTimersByTimeAsync(9_000);
+  clearInterval(storm);
+  expect(act).toHaveBeenCalledTimes(3);
+});
+
 it("acts soon after a quiet time, and then rests", async () => {
   const act = taking(10);
   const { call } = throttled(act);

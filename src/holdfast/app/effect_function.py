@@ -21,7 +21,7 @@ from holdfast.model.expr.resolve import mapping_resolver
 from holdfast.model.template import as_text, compile_template
 from holdfast.runs.context.context import Context
 from holdfast.runs.driver.retryable_errors import is_declared
-from holdfast.types.ids import DEFAULT_TENANT, RunId, derived_id
+from holdfast.types.ids import DEFAULT_TENANT, EFFECT_FLOW, RunId, effect_run_id
 from holdfast.types.status import REPEATABLE
 from holdfast.types.text import clean_text, require_text
 from holdfast.types.value import freeze, thaw
@@ -114,7 +114,7 @@ class EffectFunction:
     ) -> Flow[EffectState]:
         settings["secrets"] = [f"arguments.{each}" for each in settings.get("secrets") or ()]
         settings["types"] = (*settings.get("types", ()), *self._types())
-        made: Flow[EffectState] = Flow(f"effect.{self.name}", state=EffectState, **settings)
+        made: Flow[EffectState] = Flow(f"{EFFECT_FLOW}{self.name}", state=EffectState, **settings)
         if in_doubt == "retry":
             # The other side recognises the key: running the function again is safe.
             policies["idempotency_key"] = "{{key}}"
@@ -210,7 +210,7 @@ class EffectFunction:
 
     # ------------------------------------------------------------------ a call
     def run_of(self, key: str, tenant: str = DEFAULT_TENANT) -> RunId:
-        return RunId(derived_id("effect", tenant, self.name, key))
+        return effect_run_id(tenant, self.name, key)
 
     def read_call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> EffectCall:
         """Raises TypeError as the function would, and InputError for a key that cannot be made."""

@@ -86,6 +86,7 @@ class Flow(AgentNodes, Generic[State]):
         hf = on or default_instance()
         program = self.program()
         hf.register(program)
+        hf.require_judges(program)
         service = await hf.service()
         started = await service.start(program, given if given is not None else {}, run_id=run_id, **options)
         if isinstance(started, RunRow):
@@ -141,6 +142,7 @@ class Flow(AgentNodes, Generic[State]):
         `breaks`: nodes that it stops before from now on too. `accept_loss`: also where the store lost part of
         its history, else that is a HistoryLostError.
         """
+        (on or default_instance()).require_judges(self.program())
         service = await self._service(on)
         row, seq = await self._of_this_flow(service, run_id, checkpoint)
         if tenant is not None:
@@ -232,6 +234,7 @@ class Flow(AgentNodes, Generic[State]):
         hf = on or default_instance()
         program = self.program()
         hf.register(program)
+        hf.require_judges(program)
         service = await hf.service()
         row, _ = await service.create(program, given if given is not None else {}, **options)
         driving = asyncio.ensure_future(advance(service, program, row.id))

@@ -19,7 +19,7 @@ import msgspec
 from holdfast.app.effects import EffectDeclarations
 from holdfast.app.extensions import POSTMORTEMS, WEB, stored_dialects
 from holdfast.checkpoint.keys import KeyRing, keys_from_environment
-from holdfast.errors import StoreUnavailableError
+from holdfast.errors import SettingsError, StoreUnavailableError
 from holdfast.model.program import Program
 from holdfast.runs.driver.runtime import Runtime
 from holdfast.runs.driver.settings import RunSettings
@@ -388,6 +388,16 @@ class Holdfast(StoreServices, EffectDeclarations):
         self.programs[program.version] = program
         for runtime in self._runtimes if at_work else ():
             runtime.register(program)
+
+    def require_judges(self, program: Program) -> None:
+        """For a process that advances runs of it. Raises SettingsError if a hold names a judge that is
+        neither given here nor by a flow that is loaded."""
+        for node, name in program.named_judges:
+            if not self._wiring.has_judge(name):
+                raise SettingsError(
+                    f"node {node!r} of flow {program.graph.name!r}: shadow={name!r} is no judge here.",
+                    hint="Give it to the instance, Holdfast(..., judges={...}), or give the judge itself.",
+                )
 
     async def close(self) -> None:
         service = self._services.pop(asyncio.get_running_loop(), None)

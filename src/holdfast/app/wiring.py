@@ -21,6 +21,7 @@ from holdfast.holds.notify.settings import NotifySettings, read_settings, settin
 from holdfast.holds.preparation import ShadowStep
 from holdfast.holds.service import HoldService
 from holdfast.holds.timing.sweeper import HoldSweeper
+from holdfast.model.shadow_judges import shadow_judge
 from holdfast.runs.driver.services import ServiceOptions
 from holdfast.store.protocols import Store
 from holdfast.types.clock import Clock, SystemClock
@@ -75,6 +76,10 @@ class Wiring(msgspec.Struct, frozen=True, kw_only=True):
     scan: Scan | None = None
     pace: Pace | None = None
     queues: Any = None
+
+    def has_judge(self, name: str) -> bool:
+        """Whether holds may name it: of the instance, or given by a flow that is loaded."""
+        return name in (self.judges or {}) or shadow_judge(name) is not None
 
     def parts(self, store: Store, clock: Clock | None) -> ServiceOptions:
         """What a `Runtime` takes."""

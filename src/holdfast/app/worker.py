@@ -35,6 +35,7 @@ class Worker:
         self._flows = flows
         for flow in flows:
             self.hf.register(flow.program())
+            self.hf.require_judges(flow.program())
         self._options: dict[str, Any] = {
             "lanes": None if lanes is None else tuple(lanes), "concurrency": concurrency, **options
         }  # fmt: skip

@@ -982,7 +982,9 @@ class Lease(Model, kw_only=True):
 
 
 class Limit(Model, kw_only=True):
-    """`fixed`: an operator set it; else the flow declares it."""
+    """`fixed`: an operator set it; else the flow declares it. `items:KEY` is a limit that items of maps
+    share (`limit_key=`): `running` and `waiting` count items, `holders` and `waiters` have the run of
+    each, in the order in which they got, or get, their places."""
 
     name: str
     concurrency: int | None
@@ -990,6 +992,8 @@ class Limit(Model, kw_only=True):
     fixed: bool
     running: int
     waiting: int
+    holders: list[str]
+    waiters: list[str]
 
 
 class Link(Model, kw_only=True):
@@ -1536,6 +1540,9 @@ class RunCounts(Model, kw_only=True):
 
 
 class RunDetail(Model, kw_only=True):
+    """`unstored`: why the run waits although it is `running`: a large value cannot be written to the blob
+    store now."""
+
     id: str
     flow: str
     version: str
@@ -1562,6 +1569,7 @@ class RunDetail(Model, kw_only=True):
     dead: bool = False
     read_only: bool = False
     metadata: RunMetadata
+    unstored: str | None = None
 
 
 class RunFit(Model, kw_only=True):

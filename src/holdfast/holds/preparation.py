@@ -42,6 +42,9 @@ class ShadowStep:
     def concerns(self, hold: NewHold, facts: HoldFacts) -> bool:
         return hold.terms.shadow is not None and hold.terms.sealed is None
 
+    def has_judge(self, name: str) -> bool:
+        return name in self._judges
+
     async def prepare(self, hold: NewHold, facts: HoldFacts) -> NewHold:
         # Loaded by the first hold that has a judge.
         from holdfast.holds.policies.shadow import seal
@@ -78,6 +81,11 @@ class HoldPreparation:
     @property
     def has_policies(self) -> bool:
         return "policies" in self._steps
+
+    def has_judge(self, name: str) -> bool:
+        """Whether the instance has a judge of that name."""
+        step = self._steps.get("shadow")
+        return isinstance(step, ShadowStep) and step.has_judge(name)
 
     def prepare_now(self, hold: NewHold, facts: HoldFacts) -> NewHold | None:
         """The hold as it is stored; None if a lookup is needed."""

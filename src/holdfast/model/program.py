@@ -203,6 +203,13 @@ class Program:
         for child in self.children.values():
             child.adopt_with(adopt)
 
+    @cached_property
+    def named_judges(self) -> tuple[tuple[str, str], ...]:
+        """Nodes whose holds name a judge (`shadow="strict"`), with that name; also of sub-flows."""
+        holds = ((node.id, node.hold.terms) for node in self.graph.spec.nodes if node.hold is not None)
+        own = ((node, terms.shadow) for node, terms in holds if terms and terms.shadow is not None)
+        return (*own, *(each for child in self.children.values() for each in child.named_judges))
+
     def at(self, path: str) -> Program:
         """The program of a scope: "" is this one, "a/b" the sub-flow b of the sub-flow a."""
         program = self

@@ -26,7 +26,7 @@ from holdfast.runs.value_checker import TypedValues
 from holdfast.store.rows import FlowRow, NewRun
 from holdfast.types.concurrency_limits import LimitRow
 from holdfast.types.deployment import Deployment, Mode
-from holdfast.types.ids import DEFAULT_TENANT, RunId, is_id, new_run_id
+from holdfast.types.ids import DEFAULT_TENANT, EFFECT_FLOW, RunId, effect_run_id, is_id, new_run_id
 from holdfast.types.record import Record
 from holdfast.types.text import clean_text, require_text
 
@@ -117,6 +117,17 @@ class RunNames(TypedDict, total=False):
     supersedes: RunId | None
 
 
+def _require_call_of_effect(flow: str, tenant: str, run_id: str | None, key: str | None) -> None:
+    """Raises InputError for a run of an effect that is not that of its key: it would keep the key from being
+    used, and the function is not called for it."""
+    effect = flow.removeprefix(EFFECT_FLOW)
+    if effect != flow and (key is None or run_id != effect_run_id(tenant, effect, key)):
+        raise InputError(
+            f"runs of {flow!r} are started by calls of the effect {effect!r} only.",
+            hint="Call the function that is declared with @hf.effect; a flow needs another name.",
+        )
+
+
 async def prepare(
     service: RunAccess,
     program: Program,
@@ -151,6 +162,7 @@ async def prepare(
     given_names = {**names, "lane": lane, "run_id": run_id}
     names["parent_run"] = parent_run
     check_options(given_names, priority, mode)
+    _require_call_of_effect(program.graph.name, tenant, run_id, idempotency_key)
     own = own_options(program.graph, breaks, checkpoints)
     found: Deployment | None = None
     if deployment is not None:

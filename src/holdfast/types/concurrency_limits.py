@@ -248,6 +248,14 @@ def rate_text(rate: int | None, per: int) -> str:
     return f"{rate}/{per // 1000}ms"
 
 
+def spacing_text(spacing: int) -> str:
+    """The rate of starts that are so many microseconds apart."""
+    if not spacing:
+        return ""
+    whole = next((per for _, per in reversed(_UNIT_NAMES) if per % spacing == 0), None)
+    return rate_text(1, spacing) if whole is None else rate_text(whole // spacing, whole)
+
+
 def _require_number(name: str, value: Any) -> None:
     if value is not None and (type(value) is not int or not 1 <= value <= _MOST):
         raise SettingsError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from hashlib import sha256
-from typing import NewType
+from typing import Final, NewType
 
 RunId = NewType("RunId", str)
 CheckpointId = NewType("CheckpointId", str)
@@ -88,3 +88,12 @@ def _mask_and_check(run: RunId, seq: int) -> tuple[int, int]:
     mask = int.from_bytes(sha256(run.encode()).digest()[:4], "big")
     check = int.from_bytes(sha256(f"{run}/{seq}".encode()).digest()[:4], "big") & _CHECK_MASK
     return mask, check
+
+
+EFFECT_FLOW: Final = "effect."
+"""Before the name of an effect: its flow."""
+
+
+def effect_run_id(tenant: str, effect: str, key: str) -> RunId:
+    """The run of an effect with this key (ADR 99)."""
+    return RunId(derived_id("effect", tenant, effect, key))

@@ -20,10 +20,11 @@ from holdfast import (
     ModelJudge,
     Result,
     Scripted,
+    Worker,
     tool_call,
 )
 from holdfast.agents.messages import FINAL, TokenUsage
-from holdfast.errors import StoreBusyError
+from holdfast.errors import SettingsError, StoreBusyError
 from holdfast.holds.policies import shadow
 from holdfast.holds.policies.shadow import KIND, ShadowAnswer
 from holdfast.testing.crashpoints import Crash, armed
@@ -133,7 +134,6 @@ async def hangs(_facts: Any) -> Judgement:
         (hangs, "it took longer than 0.05 s"),
         (lambda _facts: 5, "ValueError: int is not a judgement"),
         (lambda _facts: "perhaps", "ValueError: 'perhaps' is not one of the options"),
-        ("unknown", "the judge 'unknown' is not loaded in the process that asked"),
     ],
 )
 async def test_a_judge_that_gives_no_answer_does_not_delay_the_question(
@@ -291,6 +291,24 @@ async def test_a_preview_asks_no_judge(place: Place) -> None:
 def test_what_is_no_judge_is_refused() -> None:
     with pytest.raises(FlowInvalidError, match="shadow=5 is neither a judge nor the name of one"):
         refund(5).compile()
+
+
+@pytest.mark.covers("USERS-SHADOW")
+async def test_a_name_that_is_no_judge_is_refused_before_people_are_asked(place: Place) -> None:
+    hf = await place.hf(judges={"risk": lambda _facts: YES})
+    over = Flow("over", effect="pure")
+    over.subflow("inner", refund("nobody"))
+    for flow in (refund("nobody"), over):
+        with pytest.raises(SettingsError, match="shadow='nobody' is no judge here"):
+            await flow.run({"amount": 5}, on=hf)
+        with pytest.raises(SettingsError, match="shadow='nobody' is no judge here"):
+            Worker(flow, on=hf)
+    result = await asks("nobody").run({}, on=hf)
+    assert result.error is not None
+    assert "shadow='nobody' is no judge here" in result.error.message
+    assert await (await hf.service()).holds() == []
+    for known in (refund("risk"), asks("risk")):
+        assert (await known.run({"amount": 5}, on=hf)).holds
 
 
 @pytest.mark.covers("USERS-SHADOW")

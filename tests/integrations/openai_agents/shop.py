@@ -104,7 +104,8 @@ def a_flow(ask: Callable[[Context, Talk], Any]) -> Flow[Talk]:
 
 
 def a_talk(agent: Any, **options: Any) -> Flow[Talk]:
-    options.setdefault("effects", {"look": "read"})
+    looks = any(tool.name == "look" for tool in getattr(agent, "tools", ()))
+    options.setdefault("effects", {"look": "read"} if looks else None)
     options.setdefault("run_config", QUIET)
 
     async def ask(ctx: Context, s: Talk) -> str:

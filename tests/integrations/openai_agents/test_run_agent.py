@@ -378,6 +378,22 @@ async def test_a_state_of_another_schema_is_refused_and_its_answer_waits(
 
 
 # ---- errors
+@pytest.mark.covers("IN-61")
+async def test_effects_of_tools_that_there_are_not_are_refused_before_anything_is_called(
+    place: Place, notes: Notes
+) -> None:
+    agent = an_agent(notes, [PAY])
+    flow = a_talk(agent, effects={"look": "read", "lok": "read"})
+    result = await flow.run({}, on=await place.hf())
+    assert result.status is RunStatus.failed
+    assert "effects= names 'lok', which no agent of this run can call" in str(result.error)
+    assert "There are: look, pay" in str(result.error)
+    assert notes.lines == []
+    front = Agent("front", model=agent.model, handoffs=[agent])
+    flow = a_talk(front, effects={"pay": "read", "transfer_to_support": "read"})
+    assert "effects=" not in str((await flow.run({}, on=await place.hf())).error)
+
+
 @pytest.mark.covers("IN-61", "IN-4")
 async def test_an_error_of_a_tool_with_effects_is_an_unknown_outcome(place: Place, notes: Notes) -> None:
     @function_tool

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,13 +13,11 @@ from pydantic_ai.exceptions import CallDeferred, ModelHTTPError
 from pydantic_ai.messages import ModelMessage, ModelResponse, ToolCallPart
 from pydantic_ai.models.fallback import FallbackModel
 from pydantic_ai.models.function import AgentInfo, FunctionModel
-from pydantic_ai.models.test import TestModel
 from pydantic_ai.toolsets import DynamicToolset
 
 from holdfast import Flow, Holdfast, RunStatus
 from holdfast.integrations.pydantic_ai import HoldfastDurability, emit_events
 from holdfast.integrations.pydantic_ai.private_names import arguments_of, tool_result
-from holdfast.telemetry import on_substep
 from tests.flows.places import Place, told
 from tests.integrations.notes import Notes
 from tests.integrations.pydantic_ai.shop import LOOK, PAY, Talk, a_flow, a_model, a_talk, an_agent
@@ -33,20 +30,6 @@ NAMES = [
     "support__function_toolset__<agent>.call_tool:pay",
     "support__model.request",
 ]
-
-
-@pytest.fixture
-def performed() -> Iterator[list[tuple[str, str]]]:
-    """Name and effect of each step that is performed."""
-    found: list[tuple[str, str]] = []
-
-    def watch(fn: Any, step: Any, _key: str | None) -> Any:
-        found.append((step.name, str(step.effect)))
-        return fn
-
-    on_substep.append(watch)
-    yield found
-    on_substep.remove(watch)
 
 
 async def decide(hf: Holdfast, hold: Any, decision: str | None, **more: Any) -> None:
@@ -69,7 +52,7 @@ async def test_approval_of_a_call_allows_no_later_call_with_its_id(
     assert result.completed
 
 
-@pytest.mark.covers("IN-54")
+@pytest.mark.covers("IN-54", "USERS-PYDANTIC")
 async def test_calls_of_a_turn_wait_together_for_approval_and_nothing_before_them_repeats(
     place: Place, notes: Notes
 ) -> None:
@@ -120,7 +103,7 @@ async def test_the_answer_to_a_deferred_call_is_its_result(place: Place, notes: 
     assert notes.lines == ["model", "price", "model"]
 
 
-@pytest.mark.covers("IN-52", "IN-53")
+@pytest.mark.covers("IN-50", "IN-52", "IN-53", "USERS-PYDANTIC")
 async def test_each_operation_is_one_step_with_its_name_and_effect(
     place: Place, notes: Notes, performed: list[tuple[str, str]]
 ) -> None:
@@ -227,7 +210,31 @@ async def test_agents_side_by_side_keep_their_own_steps(place: Place, notes: Not
     assert notes.lines.count("model") == 6
 
 
-@pytest.mark.covers("IN-55")
+@pytest.mark.covers("IN-50")
+async def test_calls_of_a_turn_run_one_after_the_other(place: Place, notes: Notes) -> None:
+    agent = Agent(
+        a_model(notes, [ToolCallPart("slow", {"name": name}, f"c-{name}") for name in "abc"]),
+        name="support",
+        capabilities=[HoldfastDurability(effects={"slow": "read"})],
+    )
+
+    @agent.tool_plain
+    async def slow(name: str) -> str:
+        notes.add(f"{name} starts")
+        await asyncio.sleep(0.01)
+        notes.add(f"{name} ends")
+        return name
+
+    hf = await place.hf()
+    assert (await a_talk(agent).run({}, on=hf)).state.answer == "a; b; c"
+    expected = [f"{name} {does}" for name in "abc" for does in ("starts", "ends")]
+    assert notes.lines == ["model", *expected, "model"]
+    # Outside a run the framework calls them side by side, as without the capability.
+    await agent.run("Hello")
+    assert notes.lines[-7:-1] != expected
+
+
+@pytest.mark.covers("IN-55", "USERS-PYDANTIC")
 async def test_identity_survives_a_resume_and_text_is_emitted_while_it_comes(
     place: Place, notes: Notes
 ) -> None:
@@ -251,51 +258,6 @@ async def test_identity_survives_a_resume_and_text_is_emitted_while_it_comes(
     emitted = [str(event.data) for event in await told(hf, result, "node.emitted")]
     assert any("paid" in each for each in emitted)
     assert any("'tool': 'pay'" in each and "'done': True" in each for each in emitted)
-
-
-async def test_two_agents_of_one_name_are_refused_before_anything_is_called(
-    place: Place, notes: Notes
-) -> None:
-    one, other = an_agent(notes), an_agent(notes)
-
-    async def ask(s: Talk) -> str:
-        await one.run(s.question)
-        return (await other.run(s.question)).output
-
-    result = await a_flow(ask).run({}, on=await place.hf())
-    assert result.status is RunStatus.failed
-    assert "two agents with the name 'support'" in str(result.error)
-    assert notes.lines == ["model"]
-
-
-async def test_a_model_that_is_not_registered_is_refused(place: Place, notes: Notes) -> None:
-    agent, stranger = an_agent(notes), TestModel()
-
-    async def ask(s: Talk) -> str:
-        return (await agent.run(s.question, model=stranger)).output
-
-    result = await a_flow(ask).run({}, on=await place.hf())
-    assert result.status is RunStatus.failed
-    assert result.error is not None
-    assert result.error.type == "InputError"
-    assert "HoldfastDurability(models=" in str(result.error)
-    assert stranger.last_model_request_parameters is None
-
-
-async def test_a_result_that_is_not_json_leaves_the_call_in_doubt(place: Place, notes: Notes) -> None:
-    agent = Agent(
-        a_model(notes, [ToolCallPart("make", {}, "c-1")]), name="support", capabilities=[HoldfastDurability()]
-    )
-
-    @agent.tool_plain
-    def make() -> Any:
-        notes.add("make")
-        return object()
-
-    result = await a_talk(agent).run({}, on=await place.hf())
-    # It was called, and what it returned cannot be kept: a person decides, and it is not called again.
-    assert result.status is RunStatus.pending_input
-    assert notes.lines == ["model", "make"]
 
 
 async def test_the_framework_falls_back_to_another_model_also_when_the_error_was_recorded(
@@ -331,9 +293,10 @@ def test_the_base_of_the_framework_has_what_is_relied_on() -> None:
     assert result.result == "paid"
     for name in ("wrap_run", "wrap_model_request", "handle_deferred_tool_calls", "get_run_start_time"):
         assert callable(getattr(BaseDurabilityCapability, name))
+    assert callable(BaseDurabilityCapability._find_model_id)
 
 
-@pytest.mark.covers("IN-52")
+@pytest.mark.covers("IN-50", "IN-52")
 async def test_a_dynamic_tool_set_is_discovered_once(
     place: Place, notes: Notes, performed: list[tuple[str, str]]
 ) -> None:

@@ -44,7 +44,7 @@ def die(address: str, folder: str, point: str, nth: int) -> None:
     asyncio.run(main())
 
 
-@pytest.mark.covers("IN-5")
+@pytest.mark.covers("IN-5", "IN-57")
 @pytest.mark.parametrize(("store", "point", "nth"), KILLS)
 def test_a_run_is_finished_by_another_process_after_a_kill(
     store: str, point: str, nth: int, tmp_path: Path

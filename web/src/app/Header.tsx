@@ -7,6 +7,7 @@ import { textOf } from "@/locales/text";
 import { useChangedRuns, useLiveState } from "@/live/useLive";
 import { addressOf } from "@/services/client";
 import { AREAS } from "./areas";
+import { signedOut } from "./flag";
 import { Keys } from "./Keys";
 import { LiveRunSummary, LiveSummary } from "./LiveSummary";
 import { OpenCount } from "./OpenCount";
@@ -80,10 +81,12 @@ function RunsMark() {
 
 function LiveMark() {
   const state = useLiveState();
+  // Another request may learn it before the connection does.
+  const shown = signedOut.use() ? "ended" : state;
   return (
-    <output className={`live live-${state}`}>
+    <output className={`live live-${shown}`}>
       <span className="live-dot" aria-hidden="true" />
-      {t(state)}
+      {t(shown)}
     </output>
   );
 }

@@ -1,6 +1,7 @@
 /** How many holds wait for this person, in the header and in the title of the tab. */
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect } from "react";
+import { countInTitle } from "@/components/useTitle";
 import { shell } from "@/locales/en/shell";
 import { textOf } from "@/locales/text";
 import { useHoldChanges } from "@/live/useLive";
@@ -15,9 +16,7 @@ export function OpenCount() {
   const queries = useQueryClient();
   // On every page: the count follows the holds, and the connection that it opens shows whether the page is live.
   useHoldChanges(useRest(() => queries.invalidateQueries({ queryKey: ["holds", "count"] })));
-  useEffect(() => {
-    document.title = count > 0 ? `(${count}) Holdfast` : "Holdfast";
-  }, [count]);
+  useEffect(() => countInTitle(count), [count]);
   if (count === 0) return null;
   return (
     <span className="count">

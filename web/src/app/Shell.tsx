@@ -4,6 +4,7 @@ import { Suspense, lazy, useCallback, useContext, useEffect, useState } from "re
 import { Boundary } from "@/components/Boundary";
 import { Skeleton } from "@/components/Skeleton";
 import { renewTimes } from "@/components/useNow";
+import { useSaidTitle } from "@/components/useTitle";
 import { shell } from "@/locales/en/shell";
 import { textOf } from "@/locales/text";
 import { setFormats } from "@/models/time";
@@ -38,6 +39,7 @@ export function Shell() {
         {t("skipWork")}
       </a>
       <Header onKeys={useCallback(() => show("keys"), [])} onFind={useCallback(() => show("palette"), [])} />
+      <SaidTitle />
       <OfflineBar />
       <ReleaseBar />
       <Boundary resetKey={path}>
@@ -52,6 +54,10 @@ export function Shell() {
       </Suspense>
     </>
   );
+}
+
+function SaidTitle() {
+  return <output className="away" data-title="">{useSaidTitle()}</output>;
 }
 
 /** Applies what the person chose. */

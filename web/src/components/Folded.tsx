@@ -7,9 +7,9 @@ import { sizeText } from "@/models/size";
 
 const t = textOf(messages);
 
-export function Folded({ text, children }: { text: string; children: (shown: string) => ReactNode }) {
+export function Folded({ text, most, children }: { text: string; most?: number; children: (shown: string) => ReactNode }) {
   const [open, setOpen] = useState(false);
-  const { kind, beginning, bytes } = foldOf(text);
+  const { kind, beginning, bytes } = foldOf(text, most);
   if (kind === "whole") return children(text);
   const size = sizeText(bytes);
   return (

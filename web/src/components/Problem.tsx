@@ -3,6 +3,7 @@ import type { ReactNode } from "react";
 import { shell } from "@/locales/en/shell";
 import { textOf } from "@/locales/text";
 import { type Failure, failureOf, noteUnexpected } from "@/services/client";
+import { useTitle } from "./useTitle";
 
 const t = textOf(shell);
 
@@ -46,6 +47,7 @@ export function Forbidden({ right }: { right: string }) {
 }
 
 export function NotFound() {
+  useTitle([t("missingTitle")]);
   return (
     <main id="main" tabIndex={-1} className="page">
       <Notice title={t("missingTitle")} hint={t("missingHint")} />

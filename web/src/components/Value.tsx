@@ -127,6 +127,7 @@ function Rows({ rows }: { rows: Record<string, unknown>[] }) {
   );
 }
 
-export function Text({ text }: { text: string }) {
-  return <span className="prose"><Folded text={plainText(text)}>{(shown) => shown}</Folded></span>;
+/** `most`: so many bytes are shown whole. */
+export function Text({ text, most }: { text: string; most?: number }) {
+  return <span className="prose"><Folded text={plainText(text)} {...(most === undefined ? {} : { most })}>{(shown) => shown}</Folded></span>;
 }

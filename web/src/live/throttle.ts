@@ -9,7 +9,7 @@ const TIMES = 4;
 export type Throttled = { call: () => void; stop: () => void };
 
 /** However often `call` is called, `act` is called once for what came before it. What fails is not repeated. */
-export function throttled(act: () => Promise<unknown>): Throttled {
+export function throttled(act: () => Promise<unknown>, rest = REST): Throttled {
   let timer: ReturnType<typeof setTimeout> | undefined;
   let isBusy = false;
   let isWanted = false;
@@ -22,7 +22,7 @@ export function throttled(act: () => Promise<unknown>): Throttled {
     const began = Date.now();
     await act().catch(() => {});
     const now = Date.now();
-    readyAt = now + Math.max(REST, (now - began) * TIMES);
+    readyAt = now + Math.max(rest, (now - began) * TIMES);
     isBusy = false;
     if (isWanted) call();
   }

@@ -41,7 +41,12 @@ export type Hold = {
   /** How many comments, questions and replies; null: only lists say it. */
   comments: number | null;
   outcome: Outcome | null;
+  /** What a judge had answered; null before the decision, and in lists. */
+  shadow: Shadow | null;
 };
+
+/** `agrees`: null if there is nothing to compare. `isIntact`: it is the answer that was sealed before people were asked. */
+export type Shadow = { judge: string; label: string; confidence: number | null; reasoning: string; error: string; agrees: boolean | null; isIntact: boolean };
 
 export type Outcome = {
   decision: string;
@@ -351,6 +356,22 @@ export function holdOf(given: HoldWire): Hold {
     isAgent: toolCallOf({ context: wire.context, schema: wire.schema }) !== null,
     comments: wire.comments ?? null,
     outcome: wire.status === "pending" ? null : outcomeOf(wire),
+    shadow: shadowOf(wire),
+  };
+}
+
+function shadowOf({ status, shadow, options }: HoldWire): Shadow | null {
+  // Whatever the server sends: who decides must not know it.
+  if (!shadow || status === "pending" || status === "cancelled") return null;
+  const decision = shadow.decision ?? "";
+  return {
+    judge: plainText(shadow.judge),
+    label: plainText((options ?? []).find((each) => each.id === decision)?.label ?? decision),
+    confidence: shadow.confidence ?? null,
+    reasoning: plainText(shadow.reasoning ?? ""),
+    error: plainText(shadow.error ?? ""),
+    agrees: shadow.agrees ?? null,
+    isIntact: shadow.intact ?? true,
   };
 }
 

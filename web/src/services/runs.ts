@@ -1,5 +1,5 @@
 /** Runs: the list, one run, and what can be done with it. */
-import type { RunStatus, RunWire } from "@client";
+import type { RunDetail, RunStatus, RunWire } from "@client";
 import { plainText } from "@/models/values";
 import { client, requireFields } from "./client";
 import { personOf } from "./holds";
@@ -25,6 +25,8 @@ export type Run = Waits & {
   forkedFrom: string;
   supersededBy: string;
   parentRun: string;
+  /** Why it waits although it is running; only of one run. */
+  unstored: string;
 };
 export type RunPage = { runs: Run[]; next: string | null };
 export type RunAction = "cancel" | "resume" | "retry" | "fork" | "rewind";
@@ -101,7 +103,7 @@ export function waitsOf(wire: RunWire): Waits {
   return { machineWaits: (wire.waits_for ?? []).map(machineWaitOf), asks: wire.asks ?? false };
 }
 
-function runOf(given: RunWire): Run {
+function runOf(given: RunWire | RunDetail): Run {
   const wire = requireFields(given, ["id", "flow", "status"]);
   return {
     id: wire.id,
@@ -121,5 +123,6 @@ function runOf(given: RunWire): Run {
     forkedFrom: wire.forked_from ?? "",
     supersededBy: wire.superseded_by ?? "",
     parentRun: wire.parent_run ?? "",
+    unstored: plainText(("unstored" in wire && wire.unstored) || ""),
   };
 }

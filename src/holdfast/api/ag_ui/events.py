@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 import msgspec
 
-from holdfast.api.schemas.events import EventWire
+from holdfast.api.schemas.events import EncodedEvent, EventWire
 
 PROTOCOL: Final = "1.0"
 AgUiEvent = dict[str, Any]
+_encode: Final = msgspec.json.Encoder().encode
 
 _ENDS: Final = frozenset(
     {"node.completed", "node.failed", "node.skipped_failure", "node.unknown", "node.abandoned"}
@@ -64,29 +65,39 @@ class AgUiRenderer:
             "metadata": {"holdfast": {"run": self._run}},
         }
 
-    def render(self, event: EventWire) -> Iterator[AgUiEvent]:
+    def render(self, event: EventWire | EncodedEvent) -> list[AgUiEvent]:
         """The end of the run has no event here: what it gives is read first."""
-        place = f"{event.scope}{event.node}"
+        kind, place = event.type, event.scope + event.node
+        if kind == "node.emitted":
+            if self._decided:
+                self.answered |= self._decided
+            return self._emitted(place, event)
         self._note_answer(event)
-        if event.type == "node.emitted":
-            yield from self._emitted(place, event)
-        elif event.type == "node.started":
-            if place not in self._steps:
-                self._steps[place] = None
-                yield {"type": "STEP_STARTED", "stepName": place}
-        elif event.type in _ENDS:
-            yield from self._closed(place)
-            if place in self._steps:
-                del self._steps[place]
-                yield {"type": "STEP_FINISHED", "stepName": place}
-        elif event.type in _AGAIN:
-            yield from self._discarded(place)
-        elif event.type in _OPENED:
+        if kind == "node.started":
+            return self._begin_step(place)
+        if kind in _ENDS:
+            return [*self._closed(place), *self._end_step(place)]
+        if kind in _AGAIN:
+            return self._discarded(place)
+        if kind in _OPENED:
             self.has_asked = True
-        elif event.type in ("run.completed", "run.failed", "run.cancelled"):
+        elif kind in ("run.completed", "run.failed", "run.cancelled"):
             self.over = True
+        return []
 
-    def _note_answer(self, event: EventWire) -> None:
+    def _begin_step(self, place: str) -> list[AgUiEvent]:
+        if place in self._steps:
+            return []
+        self._steps[place] = None
+        return [{"type": "STEP_STARTED", "stepName": place}]
+
+    def _end_step(self, place: str) -> list[AgUiEvent]:
+        if place not in self._steps:
+            return []
+        del self._steps[place]
+        return [{"type": "STEP_FINISHED", "stepName": place}]
+
+    def _note_answer(self, event: EventWire | EncodedEvent) -> None:
         """A decision has its event when it is made. What the run does with it comes after that."""
         if event.type in _DECIDED:
             self._decided.add(str(event.data.get("hold_id", "")))
@@ -96,28 +107,29 @@ class AgUiRenderer:
             self.answered |= self._decided
 
     # ------------------------------------------------------------------ what a node emits
-    def _emitted(self, place: str, event: EventWire) -> Iterator[AgUiEvent]:
-        kind, data = str(event.data.get("kind", "")), event.data.get("data")
+    def _emitted(self, place: str, event: EventWire | EncodedEvent) -> list[AgUiEvent]:
+        kind, data = event.data.get("kind", ""), event.data.get("data")
         if kind == "text" and isinstance(data, str):
-            yield from self._said(place, event.number, data)
-        elif kind == "tool" and isinstance(data, Mapping):
-            yield from self._called(place, cast("Mapping[str, Any]", data))
-        elif kind == "retry":
+            return self._said(place, event.number, data)
+        if kind == "tool" and isinstance(data, Mapping):
+            return self._called(place, cast("Mapping[str, Any]", data))
+        if kind == "retry":
             # The model's answer begins again.
-            yield from self._discarded(place)
-        elif kind != "log":
-            yield from self._closed(place)
-            yield {"type": "CUSTOM", "name": kind, "value": data}
+            return self._discarded(place)
+        if kind == "log":
+            return []
+        return [*self._closed(place), {"type": "CUSTOM", "name": str(kind), "value": data}]
 
-    def _said(self, place: str, number: int, text: str) -> Iterator[AgUiEvent]:
+    def _said(self, place: str, number: int, text: str) -> list[AgUiEvent]:
         if not text:
-            return
-        message = self._open.get(place)
+            return []
+        message, begins = self._open.get(place), list[AgUiEvent]()
         if message is None:
             message = self._begun(place, str(number))
-            yield {"type": "TEXT_MESSAGE_START", "messageId": message.id, "role": "assistant"}
+            begins.append({"type": "TEXT_MESSAGE_START", "messageId": message.id, "role": "assistant"})
         message.texts.append(text)
-        yield {"type": "TEXT_MESSAGE_CONTENT", "messageId": message.id, "delta": text}
+        begins.append({"type": "TEXT_MESSAGE_CONTENT", "messageId": message.id, "delta": text})
+        return begins
 
     def _begun(self, place: str, number: str) -> _Message:
         # By the number of the event: the same in every stream of this run.
@@ -125,51 +137,50 @@ class AgUiRenderer:
         self._messages.append(message)
         return message
 
-    def _called(self, place: str, data: Mapping[str, Any]) -> Iterator[AgUiEvent]:
-        yield from self._closed(place)
+    def _called(self, place: str, data: Mapping[str, Any]) -> list[AgUiEvent]:
+        closed = self._closed(place)
         call, name = str(data.get("call", "")), str(data.get("tool", ""))
-        arguments = msgspec.json.encode(data.get("arguments", {})).decode()
+        arguments = _encode(data.get("arguments", {})).decode()
         function = {"name": name, "arguments": arguments}
         # The protocol puts a call into a message of its own if it names no other.
         self._messages.append(
             _Message(call, place, calls=[{"id": call, "type": "function", "function": function}])
         )
-        yield {"type": "TOOL_CALL_START", "toolCallId": call, "toolCallName": name}
-        yield {"type": "TOOL_CALL_ARGS", "toolCallId": call, "delta": arguments}
-        yield {"type": "TOOL_CALL_END", "toolCallId": call}
+        return [
+            *closed,
+            {"type": "TOOL_CALL_START", "toolCallId": call, "toolCallName": name},
+            {"type": "TOOL_CALL_ARGS", "toolCallId": call, "delta": arguments},
+            {"type": "TOOL_CALL_END", "toolCallId": call},
+        ]
 
-    def _closed(self, place: str) -> Iterator[AgUiEvent]:
+    def _closed(self, place: str) -> list[AgUiEvent]:
         message = self._open.pop(place, None)
-        if message is not None:
-            yield {"type": "TEXT_MESSAGE_END", "messageId": message.id}
+        return [] if message is None else [{"type": "TEXT_MESSAGE_END", "messageId": message.id}]
 
-    def _discarded(self, place: str) -> Iterator[AgUiEvent]:
+    def _discarded(self, place: str) -> list[AgUiEvent]:
         """What an attempt has said is void: the front end gets the messages without it."""
-        yield from self._closed(place)
+        closed = self._closed(place)
         kept = [message for message in self._messages if message.place != place]
-        if len(kept) < len(self._messages):
-            self._messages = kept
-            shown = [*self._given, *(message.plain() for message in kept)]
-            yield {"type": "MESSAGES_SNAPSHOT", "messages": shown}
+        if len(kept) == len(self._messages):
+            return closed
+        self._messages = kept
+        shown = [*self._given, *(message.plain() for message in kept)]
+        return [*closed, {"type": "MESSAGES_SNAPSHOT", "messages": shown}]
 
     # ------------------------------------------------------------------ the end
-    def finished(
-        self, state: Mapping[str, Any], outcome: AgUiEvent, result: Any = None
-    ) -> Iterator[AgUiEvent]:
+    def finished(self, state: Mapping[str, Any], outcome: AgUiEvent, result: Any = None) -> list[AgUiEvent]:
         """`outcome`: success, cancelled, or the interrupts that wait for an answer."""
-        yield from self._left()
-        yield {"type": "STATE_SNAPSHOT", "snapshot": dict(state)}
         end: AgUiEvent = {"type": "RUN_FINISHED", "threadId": self._thread, "runId": self._run_id}
-        yield {**end, **({} if result is None else {"result": result}), "outcome": outcome}
+        return [
+            *self._left(),
+            {"type": "STATE_SNAPSHOT", "snapshot": dict(state)},
+            {**end, **({} if result is None else {"result": result}), "outcome": outcome},
+        ]
 
-    def failed(self, message: str, code: str) -> Iterator[AgUiEvent]:
-        yield from self._left()
-        yield {"type": "RUN_ERROR", "message": message, "code": code}
+    def failed(self, message: str, code: str) -> list[AgUiEvent]:
+        return [*self._left(), {"type": "RUN_ERROR", "message": message, "code": code}]
 
-    def _left(self) -> Iterator[AgUiEvent]:
+    def _left(self) -> list[AgUiEvent]:
         """Everything that is under way is closed first, as the protocol demands."""
-        for place in list(self._open):
-            yield from self._closed(place)
-        for place in list(self._steps):
-            del self._steps[place]
-            yield {"type": "STEP_FINISHED", "stepName": place}
+        closed = [event for place in list(self._open) for event in self._closed(place)]
+        return [*closed, *(event for place in list(self._steps) for event in self._end_step(place))]

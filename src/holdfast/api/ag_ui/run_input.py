@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Final, Literal, cast
 
 import msgspec
 
@@ -17,6 +17,9 @@ from holdfast.model.program import Program
 
 Key = Annotated[str, msgspec.Meta(min_length=1, max_length=150, pattern=r"^[\x21-\x7e]*$")]
 """Idempotency keys have 200 characters; the key of an answer has the id of its hold too."""
+
+
+ROLES: Final = frozenset({"activity", "assistant", "developer", "reasoning", "system", "tool", "user"})
 
 
 class ResumeEntry(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -42,6 +45,20 @@ class RunAgentInput(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown
     protocol_version: Name | None = None
     parent_run_id: Name | None = None
     resume: Annotated[list[ResumeEntry], msgspec.Meta(max_length=1000)] | None = None
+
+
+def require_messages(given: RunAgentInput) -> None:
+    """Raises InputError for a message that the protocol does not know: a flow that looks at roles would take
+    it for one that it does know, or overlook it."""
+    for place, message in enumerate(given.messages):
+        role, name = message.get("role"), message.get("id")
+        if not isinstance(role, str) or role not in ROLES:
+            shown = f"the role {role!r:.80}" if "role" in message else "no role"
+            raise InputError(
+                f"messages[{place}] has {shown}.", hint=f"The role is one of {', '.join(sorted(ROLES))}."
+            )
+        if not isinstance(name, str) or not name:
+            raise InputError(f"messages[{place}] has no id.", hint="Give each message a text as its `id`.")
 
 
 def input_for(program: Program, given: RunAgentInput) -> dict[str, Any]:

@@ -16,9 +16,10 @@ from holdfast.api.live.follower import StreamTimeouts, follow_run
 from holdfast.api.live.hub import hub_of
 from holdfast.api.live.sse import BEAT, chunks
 from holdfast.api.routing import ApiCall
-from holdfast.api.schemas.events import EncodedEvent, EventWire
+from holdfast.api.schemas.events import EncodedEvent
 from holdfast.checkpoint.json_view import jsonable
 from holdfast.errors import HoldfastError
+from holdfast.runs.history.checkpoints import shown_state
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunRow
 from holdfast.types.clock import iso
@@ -31,15 +32,14 @@ FIRST_LOOK: Final = 0.02
 """Seconds after a question until the run is looked at: it parks a moment after it has asked."""
 LONGEST_LOOK: Final = 2.0
 Batch = Sequence[EncodedEvent]
-# Made once: each event of a stream passes both.
-_decode: Final = msgspec.json.Decoder(EventWire).decode
+# Made once: each event of a stream passes it.
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def frames(events: Iterable[AgUiEvent], number: int | None = None) -> bytes:
+def frames(events: Sequence[AgUiEvent], number: int | None = None) -> bytes:
     """Only the last event of a number has it as id: a client that is cut off before gets them all again."""
     found = [b"data: %s\n\n" % redactor.redact_json(_encode(event)) for event in events]
-    if found and number is not None:
+    if number is not None:
         found[-1] = b"id: %d\n%s" % (number, found[-1])
     return found[0] if len(found) == 1 else b"".join(found)
 
@@ -122,7 +122,7 @@ class AgUiStream:
     def _rendered(self, batch: Batch) -> Iterable[bytes]:
         for each in batch:
             self._number = each.number
-            events = list(self._renderer.render(_decode(each.own)))
+            events = self._renderer.render(each)
             if events and each.number > self._seen:
                 yield frames(events, each.number)
 
@@ -133,11 +133,11 @@ class AgUiStream:
         if renderer.over:
             row = await self._current()
             if row.status is RunStatus.failed:
-                return list(renderer.failed(row.error or "The run has failed.", "run_failed"))
+                return renderer.failed(row.error or "The run has failed.", "run_failed")
             if row.status is RunStatus.cancelled:
-                return list(renderer.finished(await self._state(row), {"type": "cancelled"}))
+                return renderer.finished(await self._state(row), {"type": "cancelled"})
             state = await self._state(row)
-            return list(renderer.finished(state, {"type": "success"}, result=state))
+            return renderer.finished(state, {"type": "success"}, result=state)
         if not renderer.has_asked or not self._answers <= renderer.answered:
             return []
         row = await self._current()
@@ -147,16 +147,15 @@ class AgUiStream:
         if not asked:
             return []
         outcome = {"type": "interrupt", "interrupts": asked}
-        return list(renderer.finished(await self._state(row), outcome))
+        return renderer.finished(await self._state(row), outcome)
 
     async def _current(self) -> RunRow:
         return await self._service.get(self._row.id, tenant=self._call.tenant)
 
     async def _state(self, row: RunRow) -> dict[str, Any]:
         """As `GET /v1/runs/{run}/result` shows it."""
-        picture = (await self._service.checkpoint(row.id, row.head)).shown()
-        artifacts = jsonable(picture.artifacts)
-        return {**jsonable(picture.state), **({"artifacts": artifacts} if artifacts else {})}
+        state, artifacts = await shown_state(self._service, row, row.head)
+        return {**jsonable(state), **({"artifacts": jsonable(artifacts)} if artifacts else {})}
 
     async def _interrupts(self, run: RunId) -> list[AgUiEvent]:
         """The open questions that the caller may see. For others the stream waits: it is no attempt to read

@@ -376,7 +376,11 @@ export interface Operations {
    * that only runs one flow has leases too, and is not in the list of workers.
    */
   listLeases(query?: ListLeasesQuery, options?: Options): Promise<Page<LeaseWire>>;
-  /** Limits in effect, with the number of active and waiting runs. */
+  /**
+   * Limits in effect, with the number of active and waiting runs; and those that items of maps share by a
+   *
+   * key (`items:KEY`, of the caller's tenant), as far as items are at work or wait.
+   */
   listLimits(query?: ListLimitsQuery, options?: Options): Promise<Page<LimitWire>>;
   /**
    * The messages of a queue, newest first. The content of a review request is `null` for callers who may
@@ -2205,7 +2209,11 @@ export interface LeaseWire {
   recoveries: number;
 }
 
-/** `fixed`: an operator set it; else the flow declares it. */
+/**
+ * `fixed`: an operator set it; else the flow declares it. `items:KEY` is a limit that items of maps share
+ * (`limit_key=`): `running` and `waiting` count items, `holders` and `waiters` have the run of each, in the
+ * order in which they got, or get, their places.
+ */
 export interface LimitWire {
   name: string;
   concurrency: number | null;
@@ -2213,6 +2221,8 @@ export interface LimitWire {
   fixed: boolean;
   running: number;
   waiting: number;
+  holders: string[];
+  waiters: string[];
 }
 
 /**
@@ -2935,6 +2945,10 @@ export interface RunCounts {
   by_status: Record<string, number>;
 }
 
+/**
+ * `unstored`: why the run waits although it is `running`: a large value cannot be written to the blob
+ * store now.
+ */
 export interface RunDetail {
   id: string;
   flow: string;
@@ -2962,6 +2976,7 @@ export interface RunDetail {
   dead?: boolean;
   read_only?: boolean;
   metadata: RunMetadata;
+  unstored?: string | null;
 }
 
 export interface RunFitWire {

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
@@ -41,6 +42,8 @@ IDLE: Final = 0.1
 LATELY: Final = 5.0
 SHARE: Final = 0.1
 """Maximum share of the time that is spent on polling."""
+RECENT: Final = 5
+"""Polls whose shortest counts: on a busy machine one of them is held up, and is no sign of a slow store."""
 RETRY_SECONDS: Final = 0.5
 """Seconds until a store that did not answer is asked again."""
 MANY: Final = 1000
@@ -133,6 +136,7 @@ class Hub:
 
     async def _serve(self) -> None:
         heads: dict[str, int] = {}
+        recent: deque[float] = deque(maxlen=RECENT)
         while self.followed and not self.closing:
             began = time.monotonic()
             try:
@@ -145,10 +149,8 @@ class Hub:
                 log.warning("streams wait: the store did not answer: %s", error, exc_info=result)
                 await asyncio.sleep(RETRY_SECONDS)
                 continue
-            took = time.monotonic() - began
-            # Slower when idle, and slower when the store is slow: polling takes at most a tenth of the time.
-            pace = PACE if began - self._lately < LATELY else IDLE
-            await asyncio.sleep(min(RETRY_SECONDS, max(pace, took / SHARE)))
+            recent.append(time.monotonic() - began)
+            await asyncio.sleep(pause_after(recent, idle=began - self._lately >= LATELY))
 
     async def _ask_runs(self) -> None:
         store = await self._hf.open()
@@ -223,6 +225,11 @@ class _CommitWatch:
 
     async def close(self) -> None:
         pass
+
+
+def pause_after(recent: Iterable[float], *, idle: bool) -> float:
+    """Seconds until the next poll: longer when idle, and when the store is slow."""
+    return min(RETRY_SECONDS, max(IDLE if idle else PACE, min(recent) / SHARE))
 
 
 _hubs: WeakKeyDictionary[Holdfast, Hub] = WeakKeyDictionary()

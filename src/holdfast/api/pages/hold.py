@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from starlette.datastructures import FormData
@@ -42,6 +42,9 @@ from holdfast.holds.service import HoldService
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import Actor
+
+if TYPE_CHECKING:
+    from holdfast.holds.policies.shadow import ShadowAnswer
 
 routes = pages()
 TECHNICAL = ("entity_id", "effect", "turn")
@@ -146,6 +149,7 @@ async def _show(
         decided=decided,
         history=[history_line(each) for each in await service.history(call.actor, row.id)],
         comments=[_comment(each) for each in await service.comments(call.actor, row.id)],
+        shadow=await _shadow(call, service, row),
         votes=[] if row.terms.approval.mode == "any" else await ballots_of(service.ctx, row),
         sees_run=call.who.may(Right.runs_read),
         action=f"/holds/{row.id}",
@@ -157,6 +161,17 @@ async def _show(
         put_off=[(value, option) for value, (option, _) in SNOOZE_CHOICES.items()],
         **hold_context(row, service.store.now(), draft, error),
     )
+
+
+async def _shadow(call: ApiCall, service: HoldService, row: HoldRow) -> tuple[ShadowAnswer, str] | None:
+    """What a judge had answered, with the label of its option; only after the decision."""
+    if row.terms.shadow is None or row.status not in (HoldStatus.resolved, HoldStatus.expired):
+        return None
+    found = await service.shadow(call.actor, row.id)
+    if found is None:
+        return None
+    label = next((each.label for each in row.options or () if each.id == found.decision), found.decision)
+    return found, label or ""
 
 
 def hold_context(row: HoldRow, now: int, draft: FormDraft, error: HoldfastError | None) -> dict[str, Any]:

@@ -172,6 +172,7 @@ async def _show(
         history=[],
         comments=[],
         votes=[],
+        shadow=None,
         sees_run=False,
         action=f"/link/{row.id}",
         csrf=csrf_value(token),

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from starlette.responses import Response
 
-from holdfast.api.ag_ui.run_input import ResumeEntry, RunAgentInput, input_for
+from holdfast.api.ag_ui.run_input import ResumeEntry, RunAgentInput, input_for, require_messages
 from holdfast.api.ag_ui.stream import AgUiStream
 from holdfast.api.auth.rights import Right
 from holdfast.api.live.hub import hub_of
@@ -23,6 +23,7 @@ from holdfast.errors import (
     ConflictError,
     FlowNotFoundError,
     ForbiddenError,
+    HoldDecidedError,
     HoldNotFoundError,
     InputError,
     KeyReusedError,
@@ -33,6 +34,7 @@ from holdfast.runs.idempotency import require_same, require_same_thread
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunRow
 from holdfast.types.hold import HoldRow
+from holdfast.types.ids import HoldId
 from holdfast.types.status import HoldStatus
 
 routes = Routes("streams")
@@ -64,6 +66,7 @@ async def stream_ag_ui(call: ApiCall, flow: str, body: RunAgentInput) -> Respons
     run. 422 for a request that does not fit, 409 for a question that is decided already; once the stream has
     begun, an error is the event `RUN_ERROR`."""
     given = body
+    require_messages(given)
     service = await call.runs()
     hub_of(call.hf).require_room(call.settings.most_streams)
     seen = resume_position(call.request, 0)
@@ -124,11 +127,29 @@ async def _answered(
         for hold, content in contents.items():
             named = {"hold": hold, "key": f"{key}/{hold}"}
             await require_answerable(service, row.id, content, actor=call.actor, **named)
-    answered = [
-        await service.say(row.id, content, hold=hold, by=call.actor.id, actor=call.actor, key=f"{key}/{hold}")
-        for hold, content in contents.items()
-    ]
+            await _require_not_decided(call, service, key, await service.store.hold(HoldId(hold)))
+    answered: list[HoldRow] = []
+    for hold, content in contents.items():
+        said = await service.say(
+            row.id, content, hold=hold, by=call.actor.id, actor=call.actor, key=f"{key}/{hold}"
+        )
+        # Nothing was written if it had been decided: also two tabs in the same moment are told apart.
+        await _require_not_decided(call, service, key, said)
+        answered.append(said)
     return frozenset(hold.id for hold in answered if hold.status is not HoldStatus.pending)
+
+
+async def _require_not_decided(call: ApiCall, service: RunService, key: str, hold: HoldRow | None) -> None:
+    """Raises HoldDecidedError for a hold that another request has decided, also one of the same person with
+    the same answer: its stream is not that of this `runId`."""
+    if hold is None or hold.status is HoldStatus.pending:
+        return
+    if await service.store.hold_key(hold.id, call.actor.id, f"{key}/{hold.id}") is None:
+        raise HoldDecidedError(
+            f"interrupt {hold.id} is decided already, and not under this runId.",
+            hint="Send the request again with the runId that answered it, or follow the run.",
+            hold=hold.id,
+        )
 
 
 def _require_each_once(entries: list[ResumeEntry]) -> None:

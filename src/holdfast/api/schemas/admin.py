@@ -208,7 +208,9 @@ def figures_wire(found: FleetFigures, workers: list[WorkerRow]) -> FiguresWire:
 
 
 class LimitWire(msgspec.Struct, kw_only=True):
-    """`fixed`: an operator set it; else the flow declares it."""
+    """`fixed`: an operator set it; else the flow declares it. `items:KEY` is a limit that items of maps share
+    (`limit_key=`): `running` and `waiting` count items, `holders` and `waiters` have the run of each, in the
+    order in which they got, or get, their places."""
 
     name: str
     concurrency: int | None
@@ -216,6 +218,8 @@ class LimitWire(msgspec.Struct, kw_only=True):
     fixed: bool
     running: int
     waiting: int
+    holders: list[str]
+    waiters: list[str]
 
 
 class SetLimit(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):

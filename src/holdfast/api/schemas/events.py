@@ -69,15 +69,34 @@ def seed_data(wire: EventWire) -> dict[str, Any]:
 
 
 class EncodedEvent:
-    """An event that is encoded once for all followers."""
+    """An event that is encoded once for all followers, when the first of them needs it: streams of another
+    protocol are rendered from its fields."""
 
-    __slots__ = ("_seed", "number", "own", "type")
+    __slots__ = ("_at", "_own", "_seed", "data", "node", "number", "run", "scope", "type")
 
     def __init__(self, event: Event) -> None:
+        self.run = event.run
         self.number = event.number
         self.type = event.type
-        self.own = msgspec.json.encode(event_wire(event))
+        self.node = event.node
+        self.scope = event.scope
+        # Here and not later: it depends on the tenant whose event is read.
+        self.data: dict[str, Any] = jsonable(event.data)
+        self._at = event.at
+        self._own: bytes | None = None
         self._seed: bytes | None = None
+
+    @property
+    def own(self) -> bytes:
+        if self._own is None:
+            self._own = msgspec.json.encode(self._wire())
+        return self._own
+
+    def _wire(self) -> EventWire:
+        return EventWire(
+            run=self.run, number=self.number, at=moment(self._at), type=self.type, node=self.node,
+            scope=self.scope, data=self.data,
+        )  # fmt: skip
 
     @property
     def size(self) -> int:
@@ -91,7 +110,7 @@ class EncodedEvent:
         if names is EventNames.own:
             return self.own
         if self._seed is None:
-            self._seed = msgspec.json.encode(seed_data(msgspec.json.decode(self.own, type=EventWire)))
+            self._seed = msgspec.json.encode(seed_data(self._wire()))
         return self._seed
 
 

@@ -25,7 +25,11 @@ class RunMetadata(msgspec.Struct, kw_only=True):
 
 
 class RunDetail(RunWire, kw_only=True):
+    """`unstored`: why the run waits although it is `running`: a large value cannot be written to the blob
+    store now."""
+
     metadata: RunMetadata
+    unstored: str | None = None
 
 
 async def run_detail(service: RunService, row: RunRow) -> RunDetail:
@@ -34,7 +38,16 @@ async def run_detail(service: RunService, row: RunRow) -> RunDetail:
     seen = RunMetadata(checkpoint_id=asked[0] if asked else None, checkpoint_ids=asked)
     shown = run_wire(await shown_run(service.store, row))
     fields = {name: getattr(shown, name) for name in shown.__struct_fields__}
-    return RunDetail(**fields, metadata=seen)
+    return RunDetail(**fields, metadata=seen, unstored=await _unstored(service, row))
+
+
+async def _unstored(service: RunService, row: RunRow) -> str | None:
+    """By the last heartbeat of the worker that has it."""
+    if row.status is not RunStatus.running or row.worker is None:
+        return None
+    now = service.store.now()
+    found = (each.unstored.get(row.id) for each in await service.store.workers() if each.until > now)
+    return next(filter(None, found), None)
 
 
 async def etag_of(service: RunService, row: RunRow) -> str:

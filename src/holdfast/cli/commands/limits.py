@@ -11,6 +11,7 @@ from holdfast.cli.app import Json, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.console import print_json, print_line, print_list, print_table
+from holdfast.types.text import one_line
 
 if TYPE_CHECKING:
     from holdfast.runs.limits.service import Limit
@@ -40,11 +41,18 @@ def list_(
         str, typer.Argument(help="Only limits whose name starts with this", metavar="PREFIX")
     ] = "",
     keys: Annotated[bool, typer.Option("--keys", help="Also each key that has runs now")] = False,
+    tenant: Annotated[
+        str, typer.Option("--tenant", help="Tenant whose limits of map items are listed")
+    ] = "default",
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """List limits with the number of active and queued runs."""
-    return run_async(list_limits(prefix, keys=keys, store=store, json=json))
+    """List limits with the number of active and queued runs.
+
+    A limit that items of maps share (limit_key=) is items:KEY, while items are at work or wait: running and
+    waiting are items, and --json names the run of each.
+    """
+    return run_async(list_limits(prefix, keys=keys, tenant=tenant, store=store, json=json))
 
 
 @limits.command(
@@ -84,9 +92,9 @@ def clear(name: Name, store: Store = None, json: Json = False) -> int:
     return run_async(clear_limit(name, store=store, json=json))
 
 
-async def list_limits(prefix: str, *, keys: bool, store: str | None, json: bool) -> Exit:
+async def list_limits(prefix: str, *, keys: bool, tenant: str, store: str | None, json: bool) -> Exit:
     async with open_store_for_command(store, must_exist=True) as hf:
-        found = await (await hf.limits()).list(prefix, keys=keys)
+        found = await (await hf.limits()).list(prefix, keys=keys, tenant=tenant)
     if json:
         print_list([msgspec.structs.asdict(limit) for limit in found])
     elif found:
@@ -128,10 +136,10 @@ def _print_limit(limit: Limit, *, json: bool) -> None:
 
 def _cells(limit: Limit) -> tuple[str, ...]:
     return (
-        limit.name,
+        one_line(limit.name),
         "" if limit.concurrency is None else str(limit.concurrency),
         limit.rate or "",
         str(limit.running),
         str(limit.waiting),
-        "operator" if limit.fixed else "flow",
+        "operator" if limit.fixed else "map" if limit.name.startswith("items:") else "flow",
     )

@@ -1485,7 +1485,10 @@ class AsyncLimits(AsyncGroup):
         await self._none(request)
 
     async def list(self, *, prefix: str | None = None, keys: bool | None = None) -> Listing[models.Limit]:
-        """Limits in effect, with the number of active and waiting runs."""
+        """Limits in effect, with the number of active and waiting runs; and those that items of maps share
+        by a
+
+        key (`items:KEY`, of the caller's tenant), as far as items are at work or wait."""
         request = request_of("GET", "/v1/limits", query={"prefix": prefix, "keys": keys})
         return await self._list(request, models.Limit)
 

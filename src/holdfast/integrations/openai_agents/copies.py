@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterable
 from typing import Any, Final, cast
 
 from agents import (
@@ -57,6 +58,19 @@ class AgentCopies:
     def __init__(self, steps: AgentSteps) -> None:
         self._steps = steps
         self._made: dict[int, Agent[Any]] = {}
+        # What calls are recorded by, as far as it is known before a run.
+        self._names: set[str] = set()
+        self._is_open = False
+
+    def require_names(self, effects: Iterable[str]) -> None:
+        """Raises InputError for names of which there is no tool and no handoff. Tools of MCP servers, and of
+        agents to which a function leads, are not known yet: then every name may be one of theirs."""
+        unknown = sorted(set(effects) - self._names)
+        if unknown and not self._is_open:
+            raise InputError(
+                f"effects= names {', '.join(map(repr, unknown))}, which no agent of this run can call.",
+                hint=f"There are: {', '.join(sorted(self._names)) or 'no tools'}.",
+            )
 
     def of(self, agent: Any) -> Agent[Any]:
         """Raises InputError for what cannot be recorded, before anything is called."""
@@ -70,6 +84,7 @@ class AgentCopies:
         made.model = recorded_model(agent.model, self._steps)
         made.tools = [self._tool(agent, each) for each in agent.tools]
         made.handoffs = [self._handoff(each) for each in agent.handoffs]
+        self._is_open = self._is_open or bool(agent.mcp_servers)
         return made
 
     def named(self, name: str) -> Agent[Any] | None:
@@ -84,12 +99,16 @@ class AgentCopies:
                 hint="Make a function_tool of it. Function tools, MCP servers and hosted tools are recorded.",
             )
         _require_no_approval_inside(tool)
+        self._names.add(tool.qualified_name)
         return _durable(self._steps, tool)
 
     def _handoff(self, found: Any) -> Handoff[Any, Any]:
         given = cast("Handoff[Any, Any]", found) if isinstance(found, Handoff) else handoff(found)
         target, made = handoff_target(given), copy.copy(given)
-        if target is not None:
+        self._names.add(given.tool_name)
+        if target is None:
+            self._is_open = True
+        else:
             retarget(made, self.of(target))
 
         async def invoke(at: Any, text: str) -> Agent[Any]:

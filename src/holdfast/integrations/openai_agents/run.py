@@ -71,6 +71,7 @@ async def run_agent(
     steps = AgentSteps(ctx, counts[ctx.branch], read_effects(effects))
     copies = AgentCopies(steps)
     made = copies.of(agent)
+    copies.require_names(effects or ())
     config = _recorded_config(run_config or RunConfig(), steps)
     run = AgentRun(steps, made, config, hold, context, max_turns)
     try:

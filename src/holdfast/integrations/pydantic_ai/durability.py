@@ -9,9 +9,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any, Final, cast
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
-from pydantic_ai.agent import EventStreamHandler
+from pydantic_ai.agent import AbstractAgent, EventStreamHandler
 from pydantic_ai.capabilities.abstract import WrapModelRequestHandler, WrapRunHandler
 from pydantic_ai.durable_exec import (
     JSON_CODEC,
@@ -43,16 +43,18 @@ from holdfast.errors import HoldExpiredError, InputError, StepFailedError
 from holdfast.integrations.pydantic_ai.digests import operation_digests
 from holdfast.integrations.pydantic_ai.effects import METADATA, EffectTable
 from holdfast.integrations.pydantic_ai.event_stream import emitter
-from holdfast.integrations.pydantic_ai.private_names import arguments_of, tool_result
+from holdfast.integrations.pydantic_ai.private_names import arguments_of, is_registered, tool_result
+from holdfast.integrations.pydantic_ai.refusals import require_json_results, require_one_agent, same_name
 from holdfast.integrations.tool_effects import OperationEffect
 from holdfast.integrations.tool_holds import HoldOptions, ask_approval, ask_result
 from holdfast.runs.context.context import Context
-from holdfast.runs.context.current import current_context
+from holdfast.runs.context.current import current_context, current_session
 from holdfast.runs.context.thread_context import ThreadContext
 
 _STATUS: Final = re.compile(r"^status_code: (\d+), ")
 _CALL: Final = "call"
 """The key of a tool's result in its record."""
+_REGISTER: Final = "Give model instances to HoldfastDurability(models={...})."
 _KINDS: Final[frozenset[ToolsetKind]] = frozenset({"function", "mcp", "dynamic"})
 
 
@@ -86,6 +88,8 @@ class RunSteps:
 
 
 _attempts: WeakKeyDictionary[Context, AgentRuns] = WeakKeyDictionary()
+_nodes: WeakKeyDictionary[Any, dict[str, tuple[str, Any]]] = WeakKeyDictionary()
+"""Of each run that is at work here: in which node the agent of a name ran first, and which one it was."""
 _steps: ContextVar[RunSteps | None] = ContextVar("the steps of the agent run", default=None)
 
 
@@ -253,20 +257,29 @@ class HoldfastDurability(BaseDurabilityCapability[AgentDepsT]):
             await ctx.step(f"{self.name}__run_start_time", start_time, effect="pure", key=key)
         )
 
-    def _require_own_name(self, ctx: Context) -> None:
-        """Raises InputError: the names of the recorded steps would not say which agent they are of."""
-        other = _attempts.setdefault(ctx, AgentRuns()).agents.setdefault(self.name, self.agent)
-        if other is not self.agent:
+    def _require_allowed(self, ctx: Context, run: RunContext[AgentDepsT]) -> None:
+        """Raises InputError, before anything is called (IN-56)."""
+        session = current_session()
+        require_one_agent(session.program, self.name, self.agent, _durable_name)
+        # Agents that code makes while it runs: another one in this attempt, or in another node.
+        attempt = _attempts.setdefault(ctx, AgentRuns()).agents.setdefault(self.name, self.agent)
+        nodes = _nodes.setdefault(session, {}).setdefault(self.name, (ctx.node, ref(self.agent)))
+        if attempt is not self.agent or (nodes[0] != ctx.node and nodes[1]() is not self.agent):
+            raise same_name(self.name, f"flow {ctx.flow!r}")
+        # One that was built from its name has `model_id`, and is built again from that.
+        if run.model_id is None and not is_registered(self, run.model):
             raise InputError(
-                f"two agents with the name {self.name!r} run in node {ctx.node!r}.",
-                hint="Give each Agent a name of its own, or HoldfastDurability(name=...).",
+                f"agent {self.name!r} cannot use the model instance {run.model.model_id!r} in a run.",
+                hint=_REGISTER,
             )
+        if self.agent is not None:
+            require_json_results(self.name, self.agent.toolsets)
 
     async def wrap_run(self, ctx: RunContext[AgentDepsT], *, handler: WrapRunHandler) -> AgentRunResult[Any]:
         here = _context()
         if here is None:
             return await super().wrap_run(ctx, handler=handler)
-        self._require_own_name(here)
+        self._require_allowed(here, ctx)
         token = _steps.set(RunSteps(str(ctx.run_id)))
         try:
             return await super().wrap_run(ctx, handler=handler)
@@ -287,7 +300,7 @@ class HoldfastDurability(BaseDurabilityCapability[AgentDepsT]):
                 raise
             raise InputError(
                 f"agent {self.name!r} cannot make this model request in a run: {error}",
-                hint="Give model instances to HoldfastDurability(models={...}).",
+                hint=_REGISTER,
             ) from error
 
     # Approvals and answers of people (IN-54).
@@ -333,6 +346,11 @@ class HoldfastDurability(BaseDurabilityCapability[AgentDepsT]):
             return await ask_result(here, call.tool_name, call.args_as_dict(), key=key, hold=self._hold)
         except HoldExpiredError:
             return "No answer came in time."
+
+
+def _durable_name(agent: AbstractAgent[Any, Any]) -> tuple[str, object] | None:
+    found = HoldfastDurability.from_agent(agent)
+    return None if found is None else (found.name, found.agent)
 
 
 def _context() -> Context | None:

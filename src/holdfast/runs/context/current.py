@@ -18,3 +18,9 @@ def current_context() -> Context | None:
     session, execution = at
     execution = execution or session.inline
     return execution and session.contexts.get((execution.scope, execution.node))
+
+
+def current_session() -> Any:
+    """The session of the run whose handler is at work here; None outside of one."""
+    at: Any = current_node.get()
+    return None if at is None else at[0]

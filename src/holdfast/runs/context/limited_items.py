@@ -18,7 +18,7 @@ from holdfast.runs.driver.idempotency_keys import render
 from holdfast.runs.limits.item_limits import SharedLimit
 from holdfast.types.concurrency_limits import ItemLimit, StartPace
 from holdfast.types.status import Effect
-from holdfast.types.text import clean_text
+from holdfast.types.text import clean_text, require_text
 
 if TYPE_CHECKING:
     from holdfast.runs.driver.session import RunSession
@@ -173,7 +173,7 @@ async def _free(script: Branches, leave: Callable[[], Awaitable[None]]) -> None:
 
 def shared_key(node: str, found: Any) -> str:
     if isinstance(found, str) and found:
-        return found
+        return require_text(found, f"node {node!r}: the limit_key of an item")
     raise InputError(
         f"node {node!r}: limit_key= gave {clean_text(repr(found), 80)} for an item.",
         hint="Return the name of the limit, a text that is not empty.",

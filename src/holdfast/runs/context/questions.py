@@ -141,6 +141,16 @@ def reply_of(sub: Sub, form: Any = None, *, bare: bool = False) -> Any:
     return reply
 
 
+def _require_judge(attempt: Attempt, given: Any) -> None:
+    """Raises InputError for a name that is no judge of this instance: that would show after the decision."""
+    preparation = attempt.session.services.preparer.preparation
+    if isinstance(given, str) and given and not preparation.has_judge(given):
+        raise InputError(
+            f"node {attempt.node.id!r}: shadow={clean_text(repr(given), 80)} is no judge here.",
+            hint="Give it to the instance, Holdfast(..., judges={...}), or give the judge itself.",
+        )
+
+
 def question(
     attempt: Attempt,
     prompt: str,
@@ -158,6 +168,7 @@ def question(
     if manner.get("shadow") is not None:
         from holdfast.model.shadow_judges import shadow_name
 
+        _require_judge(attempt, manner["shadow"])
         name = shadow_name(attempt.session.graph.name, node, manner["shadow"], once=True)
         manner = {**manner, "shadow": name}
     normal = options_of(options)

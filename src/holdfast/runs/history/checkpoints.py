@@ -26,6 +26,7 @@ from holdfast.errors import CheckpointCorruptError, CheckpointNotFoundError, Run
 from holdfast.model.graph import Graph
 from holdfast.model.position import Position, Sub
 from holdfast.model.record_bodies import CreatedBody, SnapshotBody
+from holdfast.model.secrets import masked
 from holdfast.runs.driver.load import load
 from holdfast.runs.driver.repair import FELL_BACK
 from holdfast.runs.history.versions import RunReader, readers_of, span_at, spans_of
@@ -300,6 +301,18 @@ async def make_checkpoint(service: JournalAccess, row: RunRow, seq: int) -> Chec
     for execution in folded.history.executions:
         execution.output = await blobs.whole(execution.output, registry)
     return _picture(folded, refs)
+
+
+async def shown_state(service: JournalAccess, row: RunRow, seq: int) -> tuple[Any, Any]:
+    """State and artifacts at one record, masked as those of its checkpoint. For callers that do not need
+    what led there: the records are read once."""
+    reader = (await readers_of(service, row)).at(seq)
+    blobs = service.runtime.blobs
+    loaded = await load(service.store, reader.codec, reader.graph, row.id, blobs=blobs, upto=seq)
+    await blobs.of(row.tenant).materialise(loaded.pos, reader.codec.registry)
+    values = loaded.pos.scopes[""].tree.merged()
+    secrets = reader.graph.secrets
+    return masked(values.get("scratch", {}), secrets), masked(values.get("artifacts", {}), secrets)
 
 
 def _spilled(pos: Position) -> dict[str, ArtifactRef]:

@@ -7,6 +7,7 @@ import re
 import msgspec
 
 from holdfast.errors import NotFoundError, SettingsError
+from holdfast.runs.limits.item_limits import limits_in_use
 from holdfast.store.protocols import Store
 from holdfast.types.concurrency_limits import (
     EACH_KEY,
@@ -15,14 +16,21 @@ from holdfast.types.concurrency_limits import (
     parse_rate,
     rate_text,
     root_of,
+    spacing_text,
 )
 
 _NAME = re.compile(r"flow:[^/\s]+(?:/.*)?", re.DOTALL)
 _MOST = 1_000_000
 
 
+ITEMS = "items:"
+"""Before the key of a limit that items of maps share (`limit_key=`)."""
+
+
 class Limit(msgspec.Struct, frozen=True, kw_only=True):
-    """A limit that applies now. `fixed`: an operator set it; else the flow declares it."""
+    """A limit that applies now. `fixed`: an operator set it; else the flow declares it. Of `items:KEY`, which
+    items of maps share: `running` and `waiting` are items, `holders` and `waiters` the run of each, in the
+    order in which they got, or get, their places."""
 
     name: str
     concurrency: int | None
@@ -30,6 +38,8 @@ class Limit(msgspec.Struct, frozen=True, kw_only=True):
     fixed: bool
     running: int
     waiting: int
+    holders: list[str] = []
+    waiters: list[str] = []
 
 
 class LimitService:
@@ -45,8 +55,9 @@ class LimitService:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    async def list(self, prefix: str = "", *, keys: bool = False) -> list[Limit]:
-        """In order of name. `keys`: also keys that runs use now without a limit of their own."""
+    async def list(self, prefix: str = "", *, keys: bool = False, tenant: str = "default") -> list[Limit]:
+        """In order of name. `keys`: also keys that runs use now without a limit of their own. `tenant`: whose
+        limits of items are listed, as far as items are at work or wait; those of flows are of all tenants."""
         found = await self._store.limits(prefix=prefix, limit=_MOST)
         return [
             Limit(
@@ -59,7 +70,7 @@ class LimitService:
             )
             for limit, running, waiting in found
             if keys or limit.updated_at
-        ]
+        ] + await _of_items(self._store, prefix, tenant)
 
     async def set(self, name: str, *, concurrency: int | None = None, rate: str | None = None) -> Limit:
         """Replaces what the flow declares. What is not given is not limited. Raises SettingsError."""
@@ -103,6 +114,24 @@ class LimitService:
                 f"{name!r} is the limit of a key, and no flow declares a key for {root!r}.",
                 hint='Declare it: Flow(..., limits=Limits(key="{{customer}}", per_key=5)).',
             )
+
+
+async def _of_items(store: Store, prefix: str, tenant: str) -> list[Limit]:
+    if not (prefix.startswith(ITEMS) or ITEMS.startswith(prefix)):
+        return []
+    return [
+        Limit(
+            name=f"{ITEMS}{use.key}",
+            concurrency=use.concurrency,
+            rate=spacing_text(use.spacing) or None,
+            fixed=False,
+            running=len(use.holders),
+            waiting=len(use.waiters),
+            holders=use.holders,
+            waiters=use.waiters,
+        )
+        for use in await limits_in_use(store, tenant, prefix[len(ITEMS) :])
+    ]
 
 
 def _limit_row(name: str, concurrency: int | None, rate: str | None) -> LimitRow:

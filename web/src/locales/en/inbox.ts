@@ -1,5 +1,12 @@
 export const inbox = {
   title: "Inbox",
+  shadow: "Shadow answer",
+  shadowBy: "{judge} answered before the question was shown",
+  shadowSure: "{share, number, percent} sure",
+  shadowAgrees: "Agrees",
+  shadowDiffers: "Differs",
+  shadowNone: "{judge} gave no answer: {why}",
+  shadowChanged: "This is not the answer that was sealed: it was changed later.",
   views: "Views",
   view: "View: {title}",
   saved: "Saved views",

@@ -1,5 +1,6 @@
 export const runs = {
   title: "Runs",
+  unstored: "The run waits for the blob store and goes on by itself.",
   search: "Search",
   searchExample: "status:failed flow:claims created<2d took>1h",
   byStatus: "Runs by status",

@@ -21,6 +21,7 @@ export const shell = {
   live: "Live",
   reconnecting: "Reconnecting",
   offline: "Offline",
+  ended: "Signed out",
   offlineBar: "Offline. Nothing is sent.",
   changed: "{count, plural, one {# question has changed.} other {# questions have changed.}}",
   runsChanged: "{count, plural, one {# run has changed.} other {# runs have changed.}}",

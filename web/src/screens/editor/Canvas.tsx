@@ -7,10 +7,12 @@ import { type Selection, withEdges, withNodes } from "@/models/canvasSelection";
 import type { CanvasGroup, CanvasNote } from "@/models/canvasNotes";
 import { type CanvasView, MOST_DRAWN, movedInto, placedNodes } from "@/models/canvasView";
 import { OUT, type Point } from "@/models/documentData";
+import { lanesOf } from "@/models/detour";
 import { inReadingOrder, neighbour } from "@/models/neighbour";
 import { GroupView, NoteView } from "./CanvasExtras";
 import { type Drawn, type Live, type Marks, changedLive, drawnEdges, drawnExtras, drawnNodes, isElsewhere } from "./drawnGraph";
 import { FlowNodeView } from "./FlowNodeView";
+import { LaneEdge } from "./LaneEdge";
 import { t } from "./text";
 
 export const DRAGGED = "application/x-holdfast-node";
@@ -33,8 +35,10 @@ export type CanvasProps = {
 };
 
 const TYPES = { flow: FlowNodeView, note: NoteView, group: GroupView };
+const EDGES = { lane: LaneEdge };
 const NO_EXTRAS = { notes: [], groups: [] };
-const FIT = { maxZoom: 1, padding: 0.15 };
+/** Below, the buttons of the view cover nothing. */
+const FIT = { maxZoom: 1, padding: { x: 0.15, top: 0.15, bottom: "64px" } } as const;
 
 export function Canvas(props: CanvasProps) {
   const count = props.view.nodes.length;
@@ -55,7 +59,8 @@ function DrawnCanvas({ name, view, marks, selection, onSelect, fit = 0, extras =
   // Tab comes to one node; arrows lead to the others.
   const reachable = [focused, selection.nodes[0], inReadingOrder(places)[0]?.id].find((id) => places.some((each) => each.id === id)) ?? "";
   const nodes = useMemo(() => [...drawnExtras(extras, live), ...drawnNodes(view, marks, selection, live, { reachable, aimed })], [extras, view, marks, selection, live, reachable, aimed]);
-  const edges = useMemo(() => drawnEdges(view, marks, selection), [view, marks, selection]);
+  const lanes = useMemo(() => lanesOf(view), [view]);
+  const edges = useMemo(() => drawnEdges(view, marks, selection, lanes), [view, marks, selection, lanes]);
 
   // One click changes nodes and edges in two calls, the second before this is drawn again.
   const latest = useRef(selection);
@@ -120,6 +125,7 @@ function DrawnCanvas({ name, view, marks, selection, onSelect, fit = 0, extras =
         nodes={nodes}
         edges={edges}
         nodeTypes={TYPES}
+        edgeTypes={EDGES}
         colorMode={scheme}
         onInit={(instance) => {
           flow.current = instance;

@@ -5,15 +5,18 @@ import { useRight } from "@/app/useSession";
 import { Boundary } from "@/components/Boundary";
 import { Forbidden, Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
+import { useTitle } from "@/components/useTitle";
 import { NEW, type EditedDocument, getDocument } from "@/services/documents";
 import { listFlows } from "@/services/flows";
 import { CodeView } from "./CodeView";
 import "./editor.css";
+import { t } from "./text";
 import { Workspace } from "./Workspace";
 
 export function Screen() {
   const { document: name = "" } = useParams({ strict: false });
   const mayRead = useRight("flows:read");
+  useTitle([name, t("editor")]);
   return (
     <main id="main" tabIndex={-1} className="editor">
       {mayRead ? <Loaded key={name} name={name} /> : <Forbidden right="flows:read" />}

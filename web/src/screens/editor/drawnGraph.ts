@@ -55,10 +55,11 @@ export function drawnNodes(view: CanvasView, marks: Marks, selection: Selection,
   });
 }
 
-export function drawnEdges(view: CanvasView, marks: Marks, selection: Selection): Edge[] {
+export function drawnEdges(view: CanvasView, marks: Marks, selection: Selection, lanes: ReadonlyMap<string, number>): Edge[] {
   const isTaken = (source: string, target: string) => marks.states.has(source) && marks.states.has(target);
   return view.edges.map((each) => ({
     id: each.id,
+    ...(lanes.has(each.id) ? { type: "lane", data: { lane: lanes.get(each.id) } } : {}),
     source: each.source,
     sourceHandle: each.port,
     target: each.target,

@@ -14,6 +14,9 @@ import { t } from "./text";
 const MOST_FAILED = 100;
 const LINKS = 5;
 
+/** Bytes of an error that are shown whole. */
+const LONG_ERROR = 400;
+
 export function Failures({ flow }: { flow: string }) {
   const failed = useQuery({ queryKey: ["flows", "failed", flow], queryFn: () => listFlowRuns(flow, ["failed"], MOST_FAILED) });
   if (failed.isPending) return <Skeleton />;
@@ -52,7 +55,7 @@ function Group({ flow, group }: { flow: string; group: FailureGroup }) {
         </span>
       </p>
       <p className="failure-text">
-        <Text text={group.error || t("noError")} />
+        <Text text={group.error || t("noError")} most={LONG_ERROR} />
       </p>
       <p className="small failure-runs">
         {group.runs.slice(0, LINKS).map((each) => (
@@ -106,25 +109,25 @@ function NodeRow({ flow, facts }: { flow: string; facts: NodeFacts }) {
   return (
     <tr>
       <th scope="row">{facts.node}</th>
-      <td className="number">
+      <td className="number" data-label={t("visits")}>
         <Link to="/runs" search={{ q: writeRunQuery({ status: [], flow }) }}>{facts.visits}</Link>
       </td>
-      <td className="number">
+      <td className="number" data-label={t("failures")}>
         <RunNumber run={facts.failedRuns[0]} text={String(facts.failed)} isLate={facts.failed > 0} />
       </td>
-      <td className="number">
+      <td className="number" data-label={t("retries")}>
         <RunNumber run={facts.retriedRuns[0]} text={String(facts.retries)} />
       </td>
-      <td className="number">
+      <td className="number" data-label={t("waitsNow")}>
         <RunNumber run={facts.waitingRuns[0]} text={String(facts.waiting)} />
       </td>
-      <td className="number">
+      <td className="number" data-label={t("waited")}>
         <RunNumber run={facts.waitedRun} text={facts.waited === null ? "–" : duration(facts.waited)} />
       </td>
-      <td className="number">
+      <td className="number" data-label={t("median")}>
         <RunNumber run={facts.p50Run} text={facts.p50 === null ? "–" : duration(facts.p50)} />
       </td>
-      <td className="number">
+      <td className="number" data-label={t("slowest")}>
         <RunNumber run={facts.p95Run} text={facts.p95 === null ? "–" : duration(facts.p95)} />
       </td>
     </tr>

@@ -6,6 +6,7 @@ import { Boundary } from "@/components/Boundary";
 import { Forbidden, Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
 import { TabRow } from "@/components/TabRow";
+import { useTitle } from "@/components/useTitle";
 import { Text } from "@/components/Value";
 import { type Counts, type Flow, getFlow } from "@/services/flows";
 import { word } from "@/words";
@@ -22,6 +23,7 @@ import { Versions } from "./Versions";
 export function FlowScreen() {
   const { name = "" } = useParams({ strict: false });
   const mayRead = useRight("flows:read");
+  useTitle([name, t("title")]);
   return (
     <main id="main" tabIndex={-1} className="page">
       {mayRead ? <FlowPage key={name} name={name} /> : <Forbidden right="flows:read" />}

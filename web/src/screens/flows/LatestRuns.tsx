@@ -14,6 +14,8 @@ import { t } from "./text";
 import { shortVersion } from "./versions";
 
 const EVERY = 3_000;
+/** Of an error: three lines of it are shown. */
+const MOST_LETTERS = 500;
 const LATEST = 20;
 
 export function LatestRuns({ flow }: { flow: Flow }) {
@@ -68,14 +70,14 @@ function Row({ flow, run }: { flow: string; run: FlowRun }) {
       </th>
       <td>
         <RunBadge run={run} />
-        {run.error ? <span className="flow-error small">{run.error}</span> : null}
+        {run.error ? <span className="flow-error small">{run.error.slice(0, MOST_LETTERS)}</span> : null}
       </td>
-      <td>
+      <td data-label={t("started")}>
         <Moment at={run.createdAt} />
       </td>
-      <td>{duration(Math.max(0, end - new Date(run.createdAt).getTime()))}</td>
-      <td>{run.startedBy}</td>
-      <td className="code muted">{shortVersion(run.version)}</td>
+      <td data-label={t("took")}>{duration(Math.max(0, end - new Date(run.createdAt).getTime()))}</td>
+      <td data-label={t("by")}>{run.startedBy}</td>
+      <td className="code muted" data-label={t("version")}>{shortVersion(run.version)}</td>
       <td>
         {mayStart ? (
           <Link to="/flows/$name/start" params={{ name: flow }} search={{ from: run.id }} aria-label={t("startAgainNamed", { run: run.id.slice(0, 8) })}>

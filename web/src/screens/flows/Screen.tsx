@@ -7,6 +7,7 @@ import { useRight } from "@/app/useSession";
 import { Forbidden, Notice, Problem } from "@/components/Problem";
 import { SearchBox } from "@/components/SearchBox";
 import { Skeleton } from "@/components/Skeleton";
+import { useTitle } from "@/components/useTitle";
 import { Text } from "@/components/Value";
 import { type Flow, listFlows } from "@/services/flows";
 import { word } from "@/words";
@@ -20,6 +21,7 @@ const SHOWN = 50;
 
 export function Screen() {
   const mayRead = useRight("flows:read");
+  useTitle([t("title")]);
   const mayEdit = useRight("flows:write");
   const [isNew, setNew] = useState(false);
   return (

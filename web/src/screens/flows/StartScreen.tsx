@@ -4,6 +4,7 @@ import { Link, useParams, useSearch } from "@tanstack/react-router";
 import { useRight } from "@/app/useSession";
 import { Forbidden, Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
+import { useTitle } from "@/components/useTitle";
 import { getFlow, getInputSchema, inputOf } from "@/services/flows";
 import "./flows.css";
 import { StartForm } from "./StartForm";
@@ -16,6 +17,7 @@ export function StartScreen() {
   const { name = "" } = useParams({ strict: false });
   const { from = "" } = useSearch({ strict: false });
   const mayRead = useRight("flows:read");
+  useTitle([t("start", { flow: name })]);
   const mayStart = useRight("runs:write");
   const missing = mayRead ? "runs:write" : "flows:read";
   return (

@@ -57,17 +57,17 @@ function Row({ flow, version }: { flow: string; version: Version }) {
           </span>
         ) : null}
       </th>
-      <td>{version.isDocument ? t("document") : t("code")}</td>
-      <td>
+      <td data-label={t("source")}>{version.isDocument ? t("document") : t("code")}</td>
+      <td data-label={t("stored")}>
         <Moment at={version.createdAt} />
       </td>
-      <td className="number">
+      <td className="number" data-label={t("nodes")}>
         <Link to="/flows/$name" params={{ name: flow }} search={{ tab: "graph", version: version.id }}>{version.nodes}</Link>
       </td>
-      <td className="number">
+      <td className="number" data-label={t("workers")}>
         {version.workers > 0 ? <Link to="/operations">{version.workers}</Link> : <span className={version.isCurrent ? "late" : "muted"}>{t("noWorkers")}</span>}
       </td>
-      <td>
+      <td data-label={t("liveRuns")}>
         <LiveOfVersion flow={flow} version={version.id} />
       </td>
     </tr>

@@ -35,6 +35,8 @@ type AnswerProps = {
 
 /** The question whose button was pressed last: a double click on it must not press that of the next one. */
 let pressed = "";
+/** The same, for as long as the page is open: on a slow machine the second click comes when the next question is long there. */
+let clicked = "";
 const DOUBLE_CLICK = 700;
 
 /** Whether the question has just come up in place of one that was decided by a click. */
@@ -155,8 +157,11 @@ export function Answer({ hold, form, values, comment, unsaved, beside, onTyped, 
         onComment={onComment}
         onChoose={(option) => choose(option, false)}
         onConfirm={confirm}
-        onPress={() => {
+        onPress={(event) => {
+          // The rest of a double click on another question, whenever it arrives.
+          if (event.detail > 1 && clicked !== hold.id) return event.stopPropagation();
           pressed = hold.id;
+          clicked = hold.id;
         }}
         onDisarm={() => setArmed(null)}
       />

@@ -2,6 +2,7 @@
 import { Markdown } from "@/components/LazyMarkdown";
 import { Facts, Value } from "@/components/Value";
 import { isRecord } from "@/models/form";
+import { afterTitle } from "@/models/title";
 import { besideCall, toolCallOf } from "@/models/toolCall";
 import type { Hold } from "@/services/holds";
 import { t } from "./text";
@@ -20,10 +21,11 @@ function isOwnPrompt(hold: Hold): boolean {
 export function Body({ hold }: { hold: Hold }) {
   const call = toolCallOf(hold);
   const isCall = call !== null;
+  const rest = afterTitle(hold.prompt, hold.title);
   const context = isRecord(hold.context) ? Object.entries(isCall ? besideCall(hold.context) : hold.context) : [];
   return (
     <>
-      {hold.prompt !== hold.title && !(isCall && isOwnPrompt(hold)) ? <Markdown text={hold.prompt} /> : null}
+      {rest && !(isCall && isOwnPrompt(hold)) ? <Markdown text={rest} /> : null}
       {call !== null && !isOwnPrompt(hold) ? <p>{t("wantsToRun", { agent: call.agent, tool: call.tool })}</p> : null}
       {context.length > 0 ? <Facts value={Object.fromEntries(context)} /> : null}
       {!isRecord(hold.context) && hold.context ? <Value value={hold.context} /> : null}

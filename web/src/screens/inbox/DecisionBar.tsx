@@ -17,7 +17,7 @@ type BarProps = {
   onChoose: (option: Option) => void;
   onConfirm: (option: Option) => void;
   onDisarm: () => void;
-  onPress: () => void;
+  onPress: (event: React.MouseEvent) => void;
 };
 
 export function DecisionBar(props: BarProps) {

@@ -6,6 +6,7 @@ import { useKeys } from "@/app/useKeys";
 import { useSession } from "@/app/useSession";
 import { Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
+import { useTitle } from "@/components/useTitle";
 import { useHoldChanges, useMissed } from "@/live/useLive";
 import { firstValues, formOf } from "@/models/form";
 import { newest } from "@/models/list";
@@ -96,6 +97,7 @@ function Loaded({ hold, draft, unsaved, tab, onBack, onChanged, onPlaced }: Load
     void navigate({ to: ".", search: (old: object) => ({ ...old, tab: "activity" as const }), resetScroll: false }).then(() => document.getElementById("new-comment")?.focus());
   };
   const call = toolCallOf(hold);
+  useTitle([titleOf(hold), t("title")]);
   const conversation = useQuery({ queryKey: ["conversation", hold.id, hold.version], queryFn: () => getConversation(hold.id), enabled: call !== null, retry: false });
   const said = call === null ? undefined : conversation.data;
   const beside = call !== null && conversation.isPending ? <Skeleton rows={3} /> : said && said.messages.length > 0 ? <ConversationPane conversation={said} /> : null;

@@ -7,6 +7,7 @@ import { Notice } from "@/components/Problem";
 import { SearchBox } from "@/components/SearchBox";
 import { searchProblem } from "@/components/searchProblem";
 import { serverNow } from "@/components/useNow";
+import { useTitle } from "@/components/useTitle";
 import { nextOf } from "@/models/decision";
 import { repaired } from "@/models/query";
 import { readHoldQuery } from "@/models/queryHolds";
@@ -23,12 +24,13 @@ import { focusTitle, useInboxKeys } from "./useInboxKeys";
 import { useSelection } from "./useSelection";
 import { ViewRail } from "./ViewRail";
 
-type InboxProps = { name: string; view: View; savedQuery: string; hold: string };
+type InboxProps = { name: string; title: string; view: View; savedQuery: string; hold: string };
 
-export function Inbox({ name, view, savedQuery, hold }: InboxProps) {
+export function Inbox({ name, title, view, savedQuery, hold }: InboxProps) {
   const search = useSearch({ strict: false });
   const navigate = useNavigate();
   const { person } = useSession();
+  useTitle(hold ? null : [title, t("title")]);
   const q = search.q ?? savedQuery;
   const read = (text: string) => readHoldQuery(text, person, BigInt(Math.round(serverNow())) * 1000n);
   const asked = read(q);

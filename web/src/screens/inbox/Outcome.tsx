@@ -5,6 +5,7 @@ import { Value } from "@/components/Value";
 import { plainText, valueText } from "@/models/values";
 import type { Hold, Outcome as Decided } from "@/services/holds";
 import { holdWord } from "@/words";
+import { ShadowAnswer } from "./ShadowAnswer";
 import { t } from "./text";
 import { UndoButton } from "./UndoButton";
 
@@ -47,6 +48,7 @@ export function Outcome({ hold, onUndone }: { hold: Hold; onUndone: (hold: Hold)
           ))}
         </dl>
       ) : null}
+      {hold.shadow ? <ShadowAnswer shadow={hold.shadow} /> : null}
       {hold.status === "resolved" ? (
         <p className="muted small">
           {hold.resumedAt ? <>{t("resumed")} <Moment at={hold.resumedAt} /></> : t("notResumed")}

@@ -9,7 +9,7 @@ import { Row } from "./Row";
 import { t } from "./text";
 import { countQuery, isCountable, type useHolds } from "./useHolds";
 import { focusTitle } from "./useInboxKeys";
-import { emptyOf } from "./views";
+import { entryOf } from "./views";
 
 const HEIGHT = 76;
 const NEAR = 20;
@@ -37,7 +37,7 @@ export function Rows(props: RowsProps) {
   if (query.isPending) return <Skeleton />;
   if (query.isError && rows.length === 0) return <Problem error={query.error} onRetry={() => void onRefresh()} />;
   if (rows.length > 0) return <List {...props} />;
-  if (!q) return <Notice title={t(emptyOf(view).empty)} hint={t(emptyOf(view).emptyHint)} />;
+  if (!q) return <Notice title={t(entryOf(view).empty)} hint={t(entryOf(view).emptyHint)} />;
   return (
     <Notice title={t("noMatch")} hint={t("noMatchHint", { q })}>
       <button type="button" className="button" onClick={onClear}>{t("clearFilters")}</button>

@@ -6,7 +6,8 @@ import { Forbidden } from "@/components/Problem";
 import { listViews } from "@/services/holds";
 import { Inbox } from "./Inbox";
 import "./inbox.css";
-import { viewOf } from "./views";
+import { t } from "./text";
+import { entryOf, viewOf } from "./views";
 
 export function Screen() {
   const { view: name = "mine", hold = "" } = useParams({ strict: false });
@@ -14,12 +15,12 @@ export function Screen() {
   const saved = useQuery({ queryKey: ["views"], queryFn: listViews, enabled: mayRead });
   if (!mayRead) return <Page><Forbidden right="holds:read" /></Page>;
   const known = viewOf(name);
-  if (known !== null) return <Inbox name={name} view={known} savedQuery="" hold={hold} />;
+  if (known !== null) return <Inbox name={name} title={t(entryOf(known).label)} view={known} savedQuery="" hold={hold} />;
   const own = saved.data?.find((each) => each.id === name);
-  if (own) return <Inbox name={name} view={own.view} savedQuery={own.q} hold={hold} />;
+  if (own) return <Inbox name={name} title={own.title} view={own.view} savedQuery={own.q} hold={hold} />;
   if (saved.isPending) return <Page><span /></Page>;
   // Older messages link to /inbox/HOLD.
-  return <Inbox name="all" view="all" savedQuery="" hold={hold || name} />;
+  return <Inbox name="all" title={t("all")} view="all" savedQuery="" hold={hold || name} />;
 }
 
 function Page({ children }: { children: React.ReactNode }) {

@@ -17,8 +17,8 @@ export const VIEWS: readonly ViewEntry[] = [
   { view: "all", label: "all", counted: false, empty: "emptyAll", emptyHint: "emptyAllHint" },
 ];
 
-/** Why a view has nothing to show, and what would change that. */
-export function emptyOf(view: View): ViewEntry {
+/** Its name, and why it has nothing to show. */
+export function entryOf(view: View): ViewEntry {
   return VIEWS.find((each) => each.view === view) ?? VIEWS.at(-1)!;
 }
 

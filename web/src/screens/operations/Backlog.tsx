@@ -5,7 +5,7 @@ import {
   type HoldFigures, type Lane, type Limit, type Times, type Unserved, getFigures, getHoldFigures, listLimits,
 } from "@/services/operations";
 import { Answered, Bar, type Column, EVERY, None, Table } from "./Panel";
-import { shareOf } from "./panels";
+import { ageWord, shareOf } from "./panels";
 import { t } from "./text";
 
 const age = (seconds: number) => (seconds > 0 ? duration(seconds * 1000) : <None />);
@@ -80,7 +80,7 @@ const STEPS: Column<Step>[] = [
 function ageColumns(ages: Age[]): Column<Age>[] {
   const largest = Math.max(0, ...ages.map(([, count]) => count));
   return [
-    { label: t("age"), cell: ([name]) => name },
+    { label: t("age"), cell: ([name]) => ageWord(name) },
     { label: t("open"), cell: ([, count]) => <Bar value={count} share={shareOf(count, largest)} /> },
   ];
 }

@@ -6,6 +6,7 @@ import { useSession } from "@/app/useSession";
 import { Boundary } from "@/components/Boundary";
 import { Forbidden, NotFound } from "@/components/Problem";
 import { TabRow } from "@/components/TabRow";
+import { useTitle } from "@/components/useTitle";
 import { getFigures } from "@/services/operations";
 import { Announce } from "./Announce";
 import { Audit } from "./Audit";
@@ -46,6 +47,7 @@ export function Screen() {
 function Panels({ panel }: { panel: PanelName }) {
   const { rights } = useSession();
   const [said, say] = useState("");
+  useTitle([t(panel), t("title")]);
   const right = PANELS[panel];
   const Content = CONTENT[panel];
   return (

@@ -37,6 +37,13 @@ export function countOf(panel: PanelName, figures: Figures | undefined): number 
   return panel === "notifications" ? figures.noticesDead : 0;
 }
 
+const AGES: Record<string, "under_1h" | "under_1d" | "under_7d" | "older"> = { "under 1h": "under_1h", "under 1d": "under_1d", "under 7d": "under_7d", "7d and more": "older" };
+
+/** Also for an age that only a newer server has: its own name. */
+export function ageWord(age: string): string {
+  return Object.hasOwn(AGES, age) ? t(AGES[age]!) : age;
+}
+
 export function workerWord(worker: Worker): Shown {
   if (!worker.alive) return { word: t("workerLost"), role: "failed", icon: "cross" };
   if (worker.draining) return { word: t("workerDraining"), role: "sleeping", icon: "pause" };

@@ -1,7 +1,9 @@
 /** The runs that this one came from, those that were forked from it, and the one that replaces it. */
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
+import { PASSING } from "@/app/query";
 import { Problem } from "@/components/Problem";
+import { useSeldom } from "@/live/useRest";
 import { getStateAt } from "@/services/runHistory";
 import { type Run, listForks } from "@/services/runs";
 import { RunBadge } from "./RunBadge";
@@ -10,7 +12,8 @@ import { t } from "./text";
 export function Lineage({ run }: { run: Run }) {
   const start = useQuery({ queryKey: ["state", run.id, "record 0"], queryFn: () => getStateAt(run.id, "0"), enabled: run.forkedFrom !== "", staleTime: Number.POSITIVE_INFINITY, retry: false });
   const source = start.data?.lineage;
-  const forks = useQuery({ queryKey: ["run", run.id, "forks"], queryFn: () => listForks(run.id) });
+  const moved = useSeldom(run.eventSeq);
+  const forks = useQuery({ queryKey: ["forks", run.id, moved], queryFn: () => listForks(run.id), gcTime: PASSING, placeholderData: (old) => old });
   return (
     <>
       {source ? (

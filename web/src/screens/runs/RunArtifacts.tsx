@@ -1,8 +1,9 @@
 /** What a run has made for its caller, to be saved. */
 import { useQuery } from "@tanstack/react-query";
 import { PASSING } from "@/app/query";
-import type { Run } from "@/services/runs";
+import { useSeldom } from "@/live/useRest";
 import { plainText } from "@/models/values";
+import type { Run } from "@/services/runs";
 import { artifactAddress, listArtifacts } from "@/services/steps";
 import { t } from "./text";
 
@@ -10,7 +11,8 @@ const MOST = 20;
 
 export function RunArtifacts({ run }: { run: Run }) {
   // Read again when the run has moved.
-  const found = useQuery({ queryKey: ["artifacts", run.id, run.head], queryFn: () => listArtifacts(run.id), gcTime: PASSING, placeholderData: (old) => old });
+  const head = useSeldom(run.head);
+  const found = useQuery({ queryKey: ["artifacts", run.id, head], queryFn: () => listArtifacts(run.id), gcTime: PASSING, placeholderData: (old) => old });
   const names = found.data ?? [];
   if (names.length === 0) return null;
   return (

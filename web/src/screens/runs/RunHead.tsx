@@ -1,5 +1,6 @@
 /** Which run this is, how it is, and what can be done with it. */
 import { Link } from "@tanstack/react-router";
+import { Folded } from "@/components/Folded";
 import { Moment } from "@/components/Moment";
 import { writeRunQuery } from "@/models/runQuery";
 import type { Run } from "@/services/runs";
@@ -10,6 +11,9 @@ import { RunArtifacts } from "./RunArtifacts";
 import { RunBadge } from "./RunBadge";
 import { RunSaid } from "./RunSaid";
 import { t } from "./text";
+
+/** Bytes of an error: what is longer pushes the run itself off the page. */
+const LONG_ERROR = 400;
 
 /** `at`: the record that the page shows. */
 export function RunHead({ run, at, spent }: { run: Run; at: number | undefined; spent: { tokens: number; cost: number } }) {
@@ -35,7 +39,8 @@ export function RunHead({ run, at, spent }: { run: Run; at: number | undefined; 
       <RunArtifacts run={run} />
       <Lineage run={run} />
       {at === undefined ? null : <p className="small past-note">{t("past", { number: at })}</p>}
-      {run.error && at === undefined ? <p className="run-error">{run.error}</p> : null}
+      {run.error && at === undefined ? <p className="run-error"><Folded text={run.error} most={LONG_ERROR}>{(shown) => shown}</Folded></p> : null}
+      {run.unstored && at === undefined ? <p className="run-held"><strong>{t("unstored")}</strong> {run.unstored}</p> : null}
       {run.status === "pending_input" && at === undefined ? <MachineWaits waits={run.machineWaits} /> : null}
       {run.status === "pending_input" && at === undefined && (run.asks || run.machineWaits.length === 0) ? (
         <p>

@@ -8,6 +8,7 @@ import { Boundary } from "@/components/Boundary";
 import { Forbidden, Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
 import { TabRow } from "@/components/TabRow";
+import { useTitle } from "@/components/useTitle";
 import { useChangedRuns, useMissed, useRunChanges } from "@/live/useLive";
 import { useRest } from "@/live/useRest";
 import { sidesOf } from "@/models/diff";
@@ -46,6 +47,7 @@ const EVERY = 10_000;
 function RunPage({ id }: { id: string }) {
   const client = useQueryClient();
   const run = useQuery({ queryKey: ["run", id, "row"], queryFn: () => getRun(id) });
+  useTitle(run.data ? [`${run.data.flow} ${id.slice(0, 8)}`, t("title")] : run.isPending ? null : [t("title")]);
   // From the last known event on: what came before is read by each part.
   const refresh = useRest(() => client.invalidateQueries({ queryKey: ["run", id] }));
   useRunChanges(run.data ? id : null, run.data?.eventSeq ?? 0, refresh);

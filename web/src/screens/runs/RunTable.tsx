@@ -10,6 +10,9 @@ import { t } from "./text";
 
 type TableProps = { rows: Run[]; chosen: ReadonlySet<string> | null; onChoose: (chosen: ReadonlySet<string>) => void };
 
+/** Of an error: three lines of it are shown. */
+const MOST_LETTERS = 500;
+
 /** `chosen` null: nothing can be done with them. */
 export function RunTable({ rows, chosen, onChoose }: TableProps) {
   const now = useNow(rows.some((each) => each.endedAt === null));
@@ -49,7 +52,7 @@ export function RunTable({ rows, chosen, onChoose }: TableProps) {
               <td className="cell-flow">{run.flow}</td>
               <td className="cell-status">
                 <RunBadge run={run} />
-                {run.error ? <span className="row-error small">{run.error}</span> : null}
+                {run.error ? <span className="row-error small">{run.error.slice(0, MOST_LETTERS)}</span> : null}
               </td>
               <td data-label={t("started")}>
                 <Moment at={run.createdAt} text={agoText(run, now)} />

@@ -8,6 +8,7 @@ import { SearchBox } from "@/components/SearchBox";
 import { searchProblem } from "@/components/searchProblem";
 import { Skeleton } from "@/components/Skeleton";
 import { StatusBadge } from "@/components/StatusBadge";
+import { useTitle } from "@/components/useTitle";
 import { useChangedRuns, useGaps } from "@/live/useLive";
 import { useRest } from "@/live/useRest";
 import { repaired } from "@/models/query";
@@ -29,6 +30,7 @@ const EVERY = 15_000;
 
 export function Screen() {
   const mayRead = useRight("runs:read");
+  useTitle([t("title")]);
   return (
     <main id="main" tabIndex={-1} className="page">
       <h1>{t("title")}</h1>

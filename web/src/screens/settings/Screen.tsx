@@ -3,6 +3,7 @@ import { type ReactNode, useId } from "react";
 import { useRight } from "@/app/useSession";
 import { Boundary } from "@/components/Boundary";
 import { Forbidden } from "@/components/Problem";
+import { useTitle } from "@/components/useTitle";
 import { Absence } from "./Absence";
 import { Appearance } from "./Appearance";
 import { Saved, Switch } from "./Choice";
@@ -12,6 +13,7 @@ import { t } from "./text";
 
 export function Screen() {
   const mayRead = useRight("holds:read");
+  useTitle([t("title")]);
   return (
     <main id="main" tabIndex={-1} className="page settings">
       <h1>{t("title")}</h1>

@@ -257,7 +257,8 @@ class GraphThreadSuite:
         assert answers == [None, GraphRefusal(replace(lost, owner="o-t1"), lost=True), *[None] * 7]
         for n, name in enumerate(names):
             assert await listed(kit, thread=name) == ([] if n == 1 else ["1"])
-            assert await stored(kit, n, 99, thread=name) == ([] if n == 1 else [n])
+            # Two equal puts at once may both write their value; one checkpoint refers to one of them.
+            assert set(await stored(kit, n, 99, thread=name)) - {99} == (set() if n == 1 else {n})
         found = await kit.store.graph_checkpoint("t", "t3", "")
         assert found is not None
         assert [(w.idx, w.data) for w in found.writes] == [(-1, b"e"), (0, b"w")]

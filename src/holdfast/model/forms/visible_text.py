@@ -8,8 +8,11 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
-# Marks above and below a letter. No language has more than a few of them; thousands cover what is around them.
-_MARKS = "[\u0300-\u036f\u0483-\u0489\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
+# Marks above and below a letter. Languages have a few of them; thousands cover what is around them.
+_MARKS = (
+    "[\u0300-\u036f\u0483-\u0489\u0e31\u0e34-\u0e3a\u0e47-\u0e4e"
+    "\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
+)
 _UNSEEN = re.compile(
     # Format characters, fillers without a glyph, and variation selectors that only plain text could hide in.
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164"

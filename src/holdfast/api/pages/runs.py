@@ -120,9 +120,14 @@ async def act_on_run_page(call: ApiCall, run: str) -> Response:
     return redirect(f"/runs/{row.id}", call.request)
 
 
-# The page names the last event in the address, so that the browser reads a newer drawing.
-@routes.get("/runs/{run}/drawing.svg", needs=Right.runs_read, reads_query=True)
-async def run_drawing(call: ApiCall, run: str) -> Response:
+class DrawingQuery(msgspec.Struct, kw_only=True):
+    """`at`: the last event that the page knows, so that the browser reads a newer drawing."""
+
+    at: str = ""
+
+
+@routes.get("/runs/{run}/drawing.svg", needs=Right.runs_read)
+async def run_drawing(call: ApiCall, run: str, query: DrawingQuery) -> Response:
     """The run's graph, with the state of each node."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)

@@ -17,13 +17,14 @@ ASKED = {"threadId": "bench", "runId": "bench", "messages": [], "tools": [], "co
 
 
 def speaker() -> Flow:
-    """One node that says so many words, and calls a tool between them."""
+    """One node that says so many words, and calls a tool after each hundred of them: a call is three events
+    of AG-UI, and ends the message before it."""
     flow = Flow("speaker", effect="pure")
 
     @flow.node
     async def speak(ctx: Context) -> dict[str, Any]:
         for number in range(EVENTS):
-            if number % 20:
+            if number % 100:
                 ctx.emit(f"word {number} ", "text")
             else:
                 ctx.emit({"tool": "look", "call": f"c-{number}", "arguments": {"place": "harbour"}}, "tool")

@@ -86,7 +86,7 @@ CLAUDE: Final = Partner(
 DBOS: Final = Partner(
     "dbos",
     # It needs a newer SQLite than some Pythons carry.
-    ("dbos>=3.3,<4", "pysqlite3-binary>=0.5.4"),
+    ("dbos>=3.3,<4", "pysqlite3-binary>=0.5.4; sys_platform == 'linux' and platform_machine == 'x86_64'"),
     "dbos",
     ("tests/integrations/pydantic_ai/test_beside_dbos.py",),
     more=("pydantic-ai-slim",),

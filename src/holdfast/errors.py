@@ -66,6 +66,7 @@ HoldfastError
 │   ├── ThreadOwnedError            another invocation has claimed the graph's thread; try again later
 │   ├── HistoryLostError            the store lost part of the run's history; an operator must accept that
 │   ├── VersionMismatchError        the graph differs from the one that the run was started with
+│   │   └── RequirementsMissingError  this process lacks a backend, handler, provider or tool of the run
 │   ├── WorkerNameTakenError        another live worker has this name
 │   └── LeaseLostError              another worker took over the run; stop without writing
 ├── RateLimitedError            too many requests by one actor or link, or on one hold; try again later
@@ -443,6 +444,12 @@ class HistoryLostError(ConflictError):
 
 class VersionMismatchError(ConflictError):
     code = "version_mismatch"
+
+
+class RequirementsMissingError(VersionMismatchError):
+    """This process lacks what a run needs: `facts["missing"]`. The run waits for a worker that has it."""
+
+    code = "requirements_missing"
 
 
 class WorkerNameTakenError(ConflictError):

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast import Holdfast, Worker
 from holdfast.app.flow import advance, make_result
-from holdfast.attractor.program import program_for, program_of
+from holdfast.attractor.program import PipelineSetup, program_for, program_of
 from holdfast.cli.commands.worker import WorkerOptions, run_worker
 from holdfast.cli.main import Exit
 from holdfast.errors import FlowNotFoundError
@@ -35,10 +35,12 @@ async def instances(tmp_path: Path, anyio_backend: str) -> AsyncIterator[tuple[H
 
 async def answered(hf: Holdfast, logs: Path) -> str:
     """A run that waited at its gate until somebody answered, with nobody at work on it since."""
-    program = program_for(parse(GATED).pipeline)
+    program = program_for(parse(GATED).pipeline, PipelineSetup(simulate=True))
     hf.register(program)
     service = await hf.service()
-    started = await service.start(program, {"internal.logs_root": str(logs)})
+    started = await service.start(
+        program, {"internal.logs_root": str(logs), "internal.backend": "simulation"}
+    )
     assert isinstance(started, tuple)
     status, pos = await service.runtime.drive(*started)
     result = await make_result(service, program, started[0].run.id, status, pos)
@@ -85,7 +87,7 @@ async def test_a_worker_that_speaks_no_dialect_leaves_pipelines_alone(
 
 
 def test_a_stored_graph_names_its_dialect_and_makes_the_same_program_again() -> None:
-    program = program_for(parse(GATED).pipeline)
+    program = program_for(parse(GATED).pipeline, PipelineSetup(simulate=True))
     assert dialect_of(program.version) == "attractor"
     assert fingerprint_of(encode_graph(program.graph.spec)) == program.version
     again = program_of(program.graph.spec)

@@ -56,7 +56,7 @@ _FILES_HINT = "Remove it, or ask the operator to allow their folder: `holdfast s
 
 def pipeline_from_request(body: SubmitPipeline, settings: ApiSettings) -> PreparedPipeline:
     """Raises HttpError: 400 with every problem and its position, 403 for content that is not allowed."""
-    setup = PipelineSetup()
+    setup = PipelineSetup(simulate=body.simulate)
     try:
         parsed = parse(body.dot, strict=body.strict).pipeline
         _require_allowed(parsed, settings)

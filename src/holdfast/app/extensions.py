@@ -120,9 +120,7 @@ class WebParts(NamedTuple):
 
 _FUNCTIONS: Final = "holdfast.documents.functions"
 AGENT_NODES: ExtensionPoint[AddAgentNode] = ExtensionPoint("agent nodes", "holdfast.agents.node")
-PIPELINES: ExtensionPoint[Callable[[GraphSpec], Program]] = ExtensionPoint(
-    "Attractor pipelines", "holdfast.attractor.program"
-)
+PIPELINES: ExtensionPoint[StoredDialect] = ExtensionPoint("Attractor pipelines", "holdfast.attractor.program")
 QUEUES: ExtensionPoint[OpenQueues] = ExtensionPoint("queues", "holdfast.queues.service")
 DOCUMENTS: ExtensionPoint[StoredDialect] = ExtensionPoint("flow documents", "holdfast.documents.program")
 WEB: ExtensionPoint[WebParts] = ExtensionPoint("web applications", "holdfast.integrations.starlette")
@@ -132,9 +130,26 @@ POSTMORTEMS: ExtensionPoint[PostmortemReports] = ExtensionPoint("post-mortems", 
 def stored_dialects() -> dict[str, Callable[[GraphSpec], Program]]:
     """By dialect, how a stored document becomes a program. Its package is loaded with the first of them."""
     return {
-        "attractor": lambda spec: PIPELINES.load()(spec),
+        "attractor": _Pipelines(),
         "canvas": _Documents(),
     }
+
+
+class _Pipelines:
+    """Attractor pipelines. Their package is loaded with the first of them that is met."""
+
+    def __init__(self) -> None:
+        self._met = False
+
+    def __call__(self, spec: GraphSpec) -> Program:
+        return PIPELINES.load()(spec)
+
+    def needs(self, spec: GraphSpec) -> frozenset[str]:
+        self._met = True
+        return PIPELINES.load().needs(spec)
+
+    def offers(self) -> frozenset[str]:
+        return PIPELINES.load().offers() if self._met else frozenset()
 
 
 class _Documents:

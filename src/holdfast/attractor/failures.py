@@ -16,6 +16,7 @@ from holdfast.errors import (
     NodeTimeoutError,
     OutcomeUnknownError,
     ReplayMismatchError,
+    RequirementsMissingError,
     ScriptError,
     StateMutationError,
     StepFailedError,
@@ -32,6 +33,7 @@ _OURS = (
     StoreError,
     OutcomeUnknownError,
     ReplayMismatchError,
+    RequirementsMissingError,
     ScriptError,
     StateMutationError,
 )
@@ -45,7 +47,8 @@ _BUSY: Final = 429
 
 def raise_if_ours(error: BaseException) -> None:
     """Whether it is not a failure of the stage: the lease was lost, the store is unavailable, an effect is in
-    doubt, the replay does not match. The engine handles those; and a budget that is used up stops the run."""
+    doubt, the replay does not match, this process lacks what the run needs. The engine handles those; and a
+    budget that is used up stops the run."""
     if isinstance(error, _OURS) or (isinstance(error, BudgetError) and error.facts.get("halts")):
         raise error
 

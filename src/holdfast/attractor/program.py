@@ -9,7 +9,9 @@ import msgspec
 
 from holdfast.app.extensions import PIPELINES
 from holdfast.attractor.backends.base import AnyBackend
-from holdfast.attractor.backends.select import Backends
+from holdfast.attractor.backends.model import NAME as MODEL
+from holdfast.attractor.backends.model import ModelBackend
+from holdfast.attractor.backends.select import SIMULATION, Backends, ambient_backend, backend_name
 from holdfast.attractor.directory_sync import DIRECTORY_SYNCS
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.handlers.codergen import CodergenHandler
@@ -22,12 +24,18 @@ from holdfast.attractor.interviewers import Interviewer
 from holdfast.attractor.pipeline_limits import budget_of
 from holdfast.attractor.registry import HandlerRegistry
 from holdfast.attractor.required_access import refusal_of
+from holdfast.attractor.requirements import (
+    offers_of,
+    read_child,
+    require_means,
+    requirements_of,
+    stored_requirements,
+    with_models,
+)
 from holdfast.attractor.stage_runner import StageRunner
 from holdfast.attractor.stored_source import pipeline_of, shared_stages
-from holdfast.errors import InputError
 from holdfast.frontends.dot.document import Pipeline, Stage
 from holdfast.frontends.dot.lower import lower
-from holdfast.frontends.dot.transforms import prepare
 from holdfast.frontends.python.code import code_fingerprint
 from holdfast.model.fingerprint import graph_fingerprint
 from holdfast.model.graph import Graph, GraphSpec, NodeKind
@@ -48,6 +56,25 @@ class PipelineSetup(msgspec.Struct, frozen=True, kw_only=True):
     """Answers gates in this process; without one only people do."""
     allow_tool: Callable[[StageVisit], str] | None = None
     """Returns why a tool's command may not run here, or an empty text."""
+    named_as: str = ""
+    """The name of `backend` for runs and workers; without one, `backend_name`."""
+    simulate: bool = False
+    """Runs that are created with this setup use no model."""
+
+    @property
+    def own_handlers(self) -> frozenset[str]:
+        return frozenset() if self.registry is None else self.registry.registered
+
+    def name_of(self, backend: AnyBackend) -> str:
+        return self.named_as if self.named_as and backend is self.backend else backend_name(backend)
+
+    @property
+    def asks_for(self) -> str:
+        """The name of the backend in the input of a run that is created with this setup; empty: any."""
+        if self.simulate:
+            return SIMULATION
+        backend = self.backend or ambient_backend()
+        return "" if backend is None else self.name_of(backend)
 
     def refusal(self, visit: StageVisit) -> str:
         """Why nothing of a document may run here, or an empty text."""
@@ -57,22 +84,28 @@ class PipelineSetup(msgspec.Struct, frozen=True, kw_only=True):
         """The built-in handlers, with what this worker adds or replaces."""
         return built_in_handlers(self).merged(self.registry)
 
-    def child(self, path: Path) -> tuple[Pipeline, Program]:
-        """A child pipeline of a manager, with the same setup. Raises InputError."""
-        try:
-            source = path.read_bytes()
-        except OSError as error:
-            raise InputError(
-                f"the child pipeline {path} cannot be read: {error.strerror}.",
-                hint="Set stack.child_dotfile to an existing file.",
-            ) from error
-        known = self.whole_registry().types
-        pipeline = prepare(source, path=str(path), known_types=known).require_valid()
-        return pipeline, program_for(pipeline, self)
+    def for_run(self, asked: str) -> PipelineSetup:
+        """This setup with the backend that a run names as its own."""
+        if asked == SIMULATION:
+            return msgspec.structs.replace(self, simulate=True)
+        if asked in self.backends:
+            return msgspec.structs.replace(self, backend=self.backends[asked], named_as=asked)
+        if asked == MODEL and not isinstance(self.backend, ModelBackend):
+            return msgspec.structs.replace(self, backend=ModelBackend(), named_as="")
+        return self
+
+    def child(self, path: Path, asked: str = "") -> tuple[Pipeline, Program]:
+        """A child pipeline of a manager, with the same setup; `asked`: the backend that the manager's run
+        names. Raises InputError."""
+        pipeline = read_child(path, self.whole_registry().types)
+        return pipeline, program_for(pipeline, self.for_run(asked))
 
 
 def built_in_handlers(setup: PipelineSetup) -> HandlerRegistry:
-    backends = Backends(setup.backend, setup.backends, refuses=setup.refusal)
+    named = dict(setup.backends)
+    if setup.named_as and setup.backend is not None:
+        named[setup.named_as] = setup.backend
+    backends = Backends(setup.backend, named, refuses=setup.refusal)
     return HandlerRegistry(
         {
             "start": StartHandler(),
@@ -91,16 +124,44 @@ def built_in_handlers(setup: PipelineSetup) -> HandlerRegistry:
 def program_for(pipeline: Pipeline, setup: PipelineSetup | None = None) -> Program:
     """The program of a transformed and valid pipeline."""
     setup = setup or PipelineSetup()
-    registry = setup.whole_registry()
-    return _program(lower(pipeline, known_types=registry.types), pipeline, registry)
+    pipeline = with_models(pipeline, setup)
+    registry, requires = setup.whole_registry(), requirements_of(pipeline, setup)
+    return _program(lower(pipeline, known_types=registry.types, requires=requires), pipeline, registry)
 
 
 def program_of(spec: GraphSpec, setup: PipelineSetup | None = None) -> Program:
-    """The program of a stored graph. Raises VersionMismatchError if it is not of a pipeline."""
-    return _program(spec, pipeline_of(spec), (setup or PipelineSetup()).whole_registry())
+    """The program of a stored graph. Raises VersionMismatchError if it is not of a pipeline, and
+    RequirementsMissingError if it needs what this setup has not."""
+    setup = setup or PipelineSetup()
+    pipeline, requires = pipeline_of(spec), stored_requirements(spec)
+    if requires is None or setup.registry is None:
+        registry = setup.whole_registry()
+    else:
+        # A type that was not registered when the run was created keeps the handler of its shape.
+        own = {word.removeprefix("handler:") for word in requires if word.startswith("handler:")}
+        registry = built_in_handlers(setup).merged(setup.registry.only(own))
+    if requires:
+        require_means(requires, offers_of(setup))
+    return _program(spec, pipeline, registry)
 
 
-PIPELINES.register(program_of)
+class PipelineDialect:
+    """How stored pipelines become programs in a process with this setup."""
+
+    def __init__(self, setup: PipelineSetup | None = None) -> None:
+        self._setup = setup or PipelineSetup()
+
+    def __call__(self, spec: GraphSpec) -> Program:
+        return program_of(spec, self._setup)
+
+    def needs(self, spec: GraphSpec) -> frozenset[str]:
+        return stored_requirements(spec) or frozenset()
+
+    def offers(self) -> frozenset[str]:
+        return offers_of(self._setup)
+
+
+PIPELINES.register(PipelineDialect())
 
 
 def _program(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from holdfast.attractor.handler import BuiltInHandler, StageHandler
@@ -48,6 +48,10 @@ class HandlerRegistry:
         return BUILT_IN | self._handlers.keys()
 
     @property
+    def registered(self) -> frozenset[str]:
+        return frozenset(self._handlers)
+
+    @property
     def custom(self) -> frozenset[str]:
         return frozenset(self._handlers.keys() - BUILT_IN)
 
@@ -65,6 +69,12 @@ class HandlerRegistry:
         found = self._handlers.get(DEFAULT)
         if found is None:
             raise InputError(f"no handler for stage {stage.id!r} is registered.", hint="Register one.")
+        return found
+
+    def only(self, types: Collection[str]) -> HandlerRegistry:
+        """A new registry with the handlers of these types."""
+        found = HandlerRegistry({kind: each for kind, each in self._handlers.items() if kind in types})
+        found.default_handler = self.default_handler
         return found
 
     def merged(self, other: HandlerRegistry | None) -> HandlerRegistry:

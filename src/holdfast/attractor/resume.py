@@ -17,10 +17,12 @@ from holdfast.attractor.prepare import PipelineSource, PreparedPipeline
 from holdfast.attractor.resume_position import begin_at, require_stages
 from holdfast.attractor.run_files import LOGS_KEY
 from holdfast.attractor.saved_checkpoint import SavedCheckpoint, read_directory
+from holdfast.attractor.stored_source import pipeline_of
 from holdfast.errors import InputError, VersionMismatchError
 from holdfast.frontends.dot.document import Link, Pipeline
 from holdfast.frontends.dot.lower import edge_ids
 from holdfast.frontends.dot.parse import parse
+from holdfast.frontends.dot.render import render
 from holdfast.model.graph import Graph
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunRow
@@ -163,6 +165,9 @@ def _require_same(saved: SavedCheckpoint, ready: PreparedPipeline, *, force: boo
     if force or not saved.version or saved.version == ready.program.version:
         return
     source = saved.source
+    # The version also contains what the run needs of a worker, which another machine may have otherwise.
+    if source is not None and render(parse(source).pipeline) == render(pipeline_of(ready.program.graph.spec)):
+        return
     lines = [] if source is None else differences(parse(source).pipeline, ready.pipeline)
     what = f": {shortened_lines(lines)}" if lines else ""
     raise VersionMismatchError(

@@ -13,7 +13,7 @@ import msgspec
 from holdfast.app.flow import advance, follow, result_of, run_blocking
 from holdfast.app.holdfast import Holdfast, default_instance
 from holdfast.app.result import Result
-from holdfast.attractor.backends.select import SIMULATION, backend_of
+from holdfast.attractor.backends.select import backend_of
 from holdfast.attractor.event_stream import last_place, pipeline_events
 from holdfast.attractor.events import PipelineEvent
 from holdfast.attractor.interview import interview_open
@@ -109,7 +109,12 @@ class Runner:
 
     @property
     def pipeline_setup(self) -> PipelineSetup:
-        return PipelineSetup(backend=self._backend, registry=self.registry, interviewer=self._interviewer)
+        return PipelineSetup(
+            backend=self._backend,
+            registry=self.registry,
+            interviewer=self._interviewer,
+            simulate=self._backend is None,
+        )
 
     def prepare(self, source: PipelineSource, *, path: str = "") -> PreparedPipeline:
         """Read, transformed and checked. Raises PipelineSyntaxError and PipelineInvalidError."""
@@ -174,7 +179,7 @@ class Runner:
         return input_of(
             ready.pipeline,
             logs=logs,
-            backend=SIMULATION if self._backend is None else "",
+            backend=self.pipeline_setup.asks_for,
             auto_approve=self._auto_approve,
             context=context,
         )

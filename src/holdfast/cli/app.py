@@ -130,7 +130,19 @@ Roles = Annotated[
 Tenant = Annotated[str, typer.Option(help="Tenant whose runs and holds it may use")]
 Backend = Annotated[
     Text,
-    typer.Option(help="Pipelines: backend for prompts: model, cli:COMMAND or file.py:name", metavar="WHO"),
+    typer.Option(
+        help="Pipelines: backend for prompts: model, cli:COMMAND or file.py:name; NAME=SPEC gives it a name",
+        metavar="WHO",
+    ),
+]
+Backends = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--backend",
+        help="Pipelines: backend for prompts, as NAME=SPEC for runs that name it, or SPEC as the default "
+        "(model, cli:COMMAND or file.py:name); may be repeated",
+        metavar="[NAME=]SPEC",
+    ),
 ]
 Handlers = Annotated[
     Text, typer.Option(help="Pipelines: a HandlerRegistry, as file.py:name", metavar="WHERE")

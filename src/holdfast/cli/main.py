@@ -11,7 +11,7 @@ from typing import Final, NoReturn
 
 from holdfast.cli.exit_codes import Exit
 from holdfast.cli.exit_guard import ExitGuard
-from holdfast.errors import HoldfastError, RunError, StoreError
+from holdfast.errors import HoldfastError, RequirementsMissingError, RunError, StoreError
 
 __all__ = ["Exit", "main", "run"]
 
@@ -125,4 +125,6 @@ def _explain(error: Exception) -> Exit:
 def _code_of(error: HoldfastError) -> Exit:
     if isinstance(error, StoreError):
         return Exit.store_trouble
+    if isinstance(error, RequirementsMissingError):
+        return Exit.run_waits  # for a worker that has it
     return Exit.run_failed if isinstance(error, RunError) else Exit.bad_input

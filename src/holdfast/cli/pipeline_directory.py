@@ -13,7 +13,7 @@ from holdfast.attractor.prepare import PipelineSource, PreparedPipeline, input_o
 from holdfast.attractor.resume import ResumeResult, resume_directory
 from holdfast.cli.commands.resume import print_ended
 from holdfast.cli.main import Exit
-from holdfast.cli.options.backend import name_for_workers, require_model
+from holdfast.cli.options.backend import require_model
 from holdfast.cli.options.output import OutputOptions
 from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.console import print_json, print_line, print_note
@@ -49,7 +49,7 @@ async def resume_from_directory(
     def given(ready: PreparedPipeline, logs: Path) -> dict[str, Any]:
         if not asked.simulate:
             require_model(ready, setup)
-        backend = name_for_workers(asked.backend, simulate=asked.simulate)
+        backend = setup.asks_for
         return input_of(ready.pipeline, logs=logs, backend=backend, auto_approve=asked.auto_approve)
 
     async with open_store_for_command(manner.store, must_exist=False) as hf:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from functools import partial
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,14 +14,14 @@ from holdfast.app.loader import load_object
 from holdfast.app.result import Result
 from holdfast.attractor.interviewers import ConsoleInterviewer
 from holdfast.attractor.prepare import PreparedPipeline, input_of, prepare_pipeline
-from holdfast.attractor.program import PipelineSetup, program_of
+from holdfast.attractor.program import PipelineDialect, PipelineSetup
 from holdfast.attractor.progress import read_progress
 from holdfast.attractor.registry import HandlerRegistry
 from holdfast.attractor.run_files import logs_root
 from holdfast.cli.drive import drive
 from holdfast.cli.flow_check import print_warnings
 from holdfast.cli.main import Exit
-from holdfast.cli.options.backend import backend_asked_for, name_for_workers, require_model
+from holdfast.cli.options.backend import backend_asked_for, require_model
 from holdfast.cli.options.output import OutputOptions
 from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.console import print_json, print_line, print_note
@@ -88,7 +88,7 @@ async def run_file(
         given = input_of(
             ready.pipeline,
             logs=Path(asked.logs) if asked.logs else None,
-            backend=name_for_workers(asked.backend, simulate=asked.simulate),
+            backend=setup.asks_for,
             auto_approve=asked.auto_approve,
             context=cast("dict[str, Any] | None", context),
         )
@@ -104,26 +104,55 @@ async def run_file(
 
 
 async def resume_pipeline(
-    service: RunService, row: RunRow, asked: PipelineOptions, manner: OutputOptions
+    service: RunService,
+    row: RunRow,
+    asked: PipelineOptions,
+    manner: OutputOptions,
+    request: Callable[[], Awaitable[object]] | None = None,
 ) -> Exit:
-    """`row` has not ended, or has failed and was asked to resume."""
+    """`row` has not ended, or has failed. `request`: writes that it is to be resumed; only if this process
+    has what it needs."""
     setup = pipeline_setup(asked)
-    service.runtime.dialects = {**service.runtime.dialects, DIALECT: partial(program_of, setup=setup)}
+    service.runtime.dialects = {**service.runtime.dialects, DIALECT: PipelineDialect(setup)}
     program = await service.runtime.find_program(row.version, row.flow)
+    if request is not None:
+        await request()
     return await _advance(service, program, row, manner, None)
 
 
 def pipeline_setup(asked: PipelineOptions) -> PipelineSetup:
-    backend = backend_asked_for(asked.backend, simulate=asked.simulate)
-    registry = load_object(asked.handlers, "--handlers") if asked.handlers else None
+    name, backend = backend_asked_for(asked.backend, simulate=asked.simulate)
+    registry = _registry(asked.handlers)
+    # On stderr: stdout is for the result of the run.
+    who = ConsoleInterviewer(out=sys.stderr) if asked.ask else None
+    return PipelineSetup(
+        backend=backend, registry=registry, interviewer=who, named_as=name, simulate=asked.simulate
+    )
+
+
+def worker_setup(backends: Sequence[str], handlers: str | None) -> PipelineSetup:
+    """What a worker is given: one default backend, and others by name. Raises InputError."""
+    found = [backend_asked_for(each, simulate=False) for each in backends]
+    defaults = [backend for name, backend in found if not name]
+    if len(defaults) > 1:
+        raise InputError(
+            "--backend is given more than once without a name.", hint="Name the others: --backend NAME=SPEC."
+        )
+    named = {name: backend for name, backend in found if name and backend is not None}
+    if len(named) + len(defaults) < len(found):
+        raise InputError("two backends have the same name.", hint="Give each --backend its own name.")
+    default = defaults[0] if defaults else None
+    return PipelineSetup(backend=default, backends=named, registry=_registry(handlers))
+
+
+def _registry(handlers: str | None) -> HandlerRegistry | None:
+    registry = load_object(handlers, "--handlers") if handlers else None
     if registry is not None and not isinstance(registry, HandlerRegistry):
         raise InputError(
             f"--handlers names a {type(registry).__name__}, not a HandlerRegistry.",
             hint="Name a HandlerRegistry.",
         )
-    # On stderr: stdout is for the result of the run.
-    who = ConsoleInterviewer(out=sys.stderr) if asked.ask else None
-    return PipelineSetup(backend=backend, registry=registry, interviewer=who)
+    return registry
 
 
 def _require_answerer(asked: PipelineOptions, manner: OutputOptions, *, detach: bool) -> None:

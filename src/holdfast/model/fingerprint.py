@@ -23,6 +23,8 @@ class _Made(msgspec.Struct):
 
 
 _made = msgspec.json.Decoder(_Made)
+REQUIRES = "requires"
+"""In the document of a stored graph: what a worker must have to run it, where its dialect lists that."""
 
 
 def graph_fingerprint(spec: GraphSpec) -> str:
@@ -46,6 +48,11 @@ def _fingerprint(encoded: bytes) -> str:
 def dialect_of(version: str) -> str:
     """`CODED` if there is none: such a graph needs the code that it was made from."""
     return version.partition("-")[0]
+
+
+def requirements_in(encoded: bytes) -> frozenset[str]:
+    """Of a stored graph."""
+    return frozenset(_made.decode(encoded).document.get(REQUIRES) or ())
 
 
 def encode_graph(spec: GraphSpec) -> bytes:

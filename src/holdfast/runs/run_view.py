@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from holdfast.runs.unserved import missing_means
 from holdfast.store.protocols import Store
 from holdfast.store.rows import RunRow
 from holdfast.types.clock import iso
@@ -44,15 +45,19 @@ class MachineWait(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 class ShownRun(RunRow, frozen=True, kw_only=True):
     """What every view of a run is made from, so that none forgets when a sleeping run wakes up, what a run
     waits for, or that a run whose lease has expired is not running any more: it is `resumable`, whether or
-    not a reaper has found it. `asks`: it waits for a person."""
+    not a reaper has found it. `asks`: it waits for a person. `missing`: what it needs of a worker and no live
+    one has."""
 
     wakes_at: int | None = None
     waits_for: tuple[MachineWait, ...] = ()
     asks: bool = False
+    missing: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
         """Its status as people read it; the time of `wakes_at` is added where times are shown."""
+        if self.missing:
+            return f"waiting for a worker with {' and '.join(self.missing)}"
         if self.asks or not self.waits_for:
             return run_label(self.status)
         more = len(self.waits_for) - 1
@@ -63,8 +68,11 @@ async def shown_runs(store: Store, rows: Sequence[RunRow]) -> list[ShownRun]:
     sleeping = [row.id for row in rows if row.status is RunStatus.waiting]
     times = await store.wake_times(sleeping) if sleeping else {}
     waits = await _open_waits(store, [row.id for row in rows if row.status is RunStatus.pending_input])
+    missing = await missing_means(store, rows)
     now = store.now()
-    return [_shown(row, times.get(row.id), waits.get(row.id, []), now) for row in rows]
+    return [
+        _shown(row, times.get(row.id), waits.get(row.id, []), missing.get(row.id, ()), now) for row in rows
+    ]
 
 
 async def _open_waits(store: Store, runs: Sequence[RunId]) -> dict[RunId, list[HoldRow]]:
@@ -96,13 +104,16 @@ async def shown_run(store: Store, row: RunRow) -> ShownRun:
     return found
 
 
-def _shown(row: RunRow, timer: int | None, holds: Sequence[HoldRow], now: int) -> ShownRun:
+def _shown(
+    row: RunRow, timer: int | None, holds: Sequence[HoldRow], missing: tuple[str, ...], now: int
+) -> ShownRun:
     wakes_at = (timer or row.ready_at) if row.status is RunStatus.waiting else None
     fields = {name: getattr(row, name) for name in RunRow.__struct_fields__}
     if row.status is RunStatus.running and _is_lapsed(row, now):
         fields["status"] = RunStatus.resumable
     waits = tuple(machine_wait(hold) for hold in holds if hold.type in MACHINE_WAITS)
-    return ShownRun(**fields, wakes_at=wakes_at, waits_for=waits, asks=len(waits) < len(holds))
+    asks = len(waits) < len(holds)
+    return ShownRun(**fields, wakes_at=wakes_at, waits_for=waits, asks=asks, missing=missing)
 
 
 def is_interrupted(row: RunRow, now: int) -> bool:
@@ -118,7 +129,8 @@ class RunWire(msgspec.Struct, kw_only=True):
     """`status`: pending, running, waiting, pending_input, resumable, completed, failed or cancelled.
     `wakes_at`: until when a run with the status waiting sleeps. `waits_for`: the events, callbacks, child
     runs and messages that a run with the status pending_input waits for; no person is asked for those.
-    `asks`: it waits for the answer of a person."""
+    `asks`: it waits for the answer of a person. `missing`: what it needs of a worker and no live one has,
+    such as `backend:model` or `provider:openai`; it waits for such a worker."""
 
     id: str
     flow: str
@@ -133,6 +145,7 @@ class RunWire(msgspec.Struct, kw_only=True):
     wakes_at: str | None = None
     waits_for: list[MachineWait] = []
     asks: bool = False
+    missing: list[str] = []
     thread: str | None = None
     instance_key: str | None = None
     started_by: str | None = None
@@ -162,6 +175,7 @@ def run_wire(row: ShownRun) -> RunWire:
         wakes_at=_moment(row.wakes_at),
         waits_for=list(row.waits_for),
         asks=row.asks,
+        missing=list(row.missing),
         thread=row.thread,
         instance_key=row.instance_key,
         started_by=row.started_by,

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 import msgspec
 
-from holdfast.model.fingerprint import CODED, dialect_of
+from holdfast.model.fingerprint import CODED, dialect_of, requirements_in
+from holdfast.store.protocols import Store
+from holdfast.store.rows import RunRow
 from holdfast.types.fleet import FleetFigures, ScheduledFlow, VersionBacklog, WorkerRow
+from holdfast.types.ids import RunId
+from holdfast.types.status import RunStatus
+
+_READY: Final = (RunStatus.pending, RunStatus.resumable)
 
 
 class UnservedWork(msgspec.Struct, frozen=True):
@@ -35,6 +42,29 @@ def find_unserved(figures: FleetFigures, workers: Iterable[WorkerRow]) -> Unserv
         elif not any(serves(row, work.version) for row in here):
             versions.append(work)
     return UnservedWork(lanes, versions, [each for each in figures.scheduled if each.flow not in flows])
+
+
+async def missing_means(store: Store, rows: Sequence[RunRow]) -> dict[RunId, tuple[str, ...]]:
+    """By run that could be claimed: what it needs and no live worker has. Empty while no worker is alive at
+    all: then every run waits for one."""
+    ready = [row for row in rows if row.worker is None and row.status in _READY]
+    ready = [row for row in ready if dialect_of(row.version) != CODED]
+    now = store.now()
+    alive = [row for row in await store.workers() if row.until > now and not row.draining] if ready else []
+    found: dict[RunId, tuple[str, ...]] = {}
+    needs: dict[tuple[str, str], frozenset[str]] = {}
+    for row in ready if alive else ():
+        version = (row.flow, row.version)
+        if version not in needs:
+            stored = await store.flow(*version)
+            needs[version] = frozenset() if stored is None else requirements_in(stored.graph)
+        here = [each for each in alive if each.lanes is None or row.lane in each.lanes]
+        wanted = needs[version]
+        if wanted and not any(wanted <= frozenset(each.offers) for each in here):
+            somewhere = frozenset(word for each in here for word in each.offers)
+            # Each word may be somewhere, but not all of them in one place.
+            found[row.id] = tuple(sorted(wanted - somewhere or wanted))
+    return found
 
 
 def serves(row: WorkerRow, version: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import importlib.util
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -25,9 +26,10 @@ from tests.integrations.pydantic_ai.shop import LOOK, PAY, a_model
 from tests.services import prefork
 
 pytest.importorskip("dbos", reason="dbos is not installed; `make partners` runs this file")
-# DBOS needs a newer SQLite than some Pythons carry.
-newer = pytest.importorskip("pysqlite3")
-sys.modules["sqlite3"], sys.modules["sqlite3.dbapi2"] = newer, newer.dbapi2
+if importlib.util.find_spec("pysqlite3"):
+    # DBOS needs a newer SQLite than some Pythons carry.
+    newer: Any = importlib.import_module("pysqlite3")
+    sys.modules["sqlite3"], sys.modules["sqlite3.dbapi2"] = newer, newer.dbapi2
 DBOS = importlib.import_module("dbos").DBOS
 DBOSDurability = importlib.import_module("pydantic_ai.durable_exec.dbos").DBOSDurability
 

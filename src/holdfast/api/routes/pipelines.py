@@ -17,10 +17,10 @@ from holdfast.api.schemas.files import drawing
 from holdfast.api.schemas.input_guard import require_outside
 from holdfast.api.schemas.pipelines import CancelPipeline, PipelineWire, SubmitPipeline, pipeline_wire
 from holdfast.api.schemas.runs import etag_of
-from holdfast.attractor.backends.select import SIMULATION
 from holdfast.attractor.directory_sync import JournalFollower
 from holdfast.attractor.picture import picture_of_run
 from holdfast.attractor.prepare import input_of
+from holdfast.attractor.program import PipelineSetup
 from holdfast.attractor.progress import read_progress
 from holdfast.attractor.stored_source import pipeline_of
 from holdfast.checkpoint.json_view import jsonable
@@ -63,7 +63,8 @@ async def submit_pipeline(call: ApiCall, body: SubmitPipeline) -> ApiReply[Pipel
     require_outside(body.context)
     # In a thread: parsing a large document must not block the event loop.
     ready = await asyncio.to_thread(pipeline_from_request, body, call.settings)
-    given = input_of(ready.pipeline, backend=SIMULATION if body.simulate else "", context=body.context)
+    backend = PipelineSetup(simulate=body.simulate).asks_for
+    given = input_of(ready.pipeline, backend=backend, context=body.context)
     service, key = await call.runs(), call.key
     row, fresh = await service.create(
         ready.program,

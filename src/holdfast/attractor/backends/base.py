@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 import msgspec
 
 from holdfast.agents.messages import Message
 from holdfast.attractor.outcome import StageOutcome
+from holdfast.errors import HoldfastError, RequirementsMissingError
 
 if TYPE_CHECKING:
     from holdfast.attractor.context import PipelineContext
@@ -133,3 +134,16 @@ def session_messages(asking: PromptRequest) -> list[dict[str, str]]:
     """A conversation as plain data: roles and texts."""
     messages = (message for turn in asking.turns for message in turn.messages)
     return [{"role": message.role, "text": message.text} for message in messages if message.text]
+
+
+def missing_error(missing: Iterable[str], why: HoldfastError | None = None) -> RequirementsMissingError:
+    words = list(missing)
+    more = "" if why is None else f" {why.message}"
+    return RequirementsMissingError(
+        f"this run waits for a worker with {' and '.join(words)}, which this process does not have.{more}",
+        hint="Start a worker that has it, or give it here: `--backend`, `--handlers`, or a provider's key in "
+        "the environment."
+        if why is None
+        else why.hint,
+        missing=words,
+    )

@@ -15,6 +15,7 @@ import re
 import shlex
 import uuid
 from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -107,6 +108,8 @@ class CommandBackend:
             )
             raise InputError(f"{what}.", hint=f"Known: {', '.join(sorted(FIELDS))}. {{{{ is a brace.")
         self._named = named
+        # The words themselves may contain what others must not see.
+        self.name = f"command:{sha256(chr(0).join(self._words).encode()).hexdigest()[:12]}"
         self._tool = ToolHandler()
 
     async def answer(self, visit: StageVisit, prompt: str) -> BackendAnswer:

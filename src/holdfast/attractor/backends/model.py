@@ -16,7 +16,7 @@ from holdfast.agents.agent import Agent
 from holdfast.agents.model import Model
 from holdfast.agents.model_http import require_library
 from holdfast.agents.tools import Tool, as_tool
-from holdfast.attractor.backends.base import BackendAnswer, BackendReply, PromptRequest
+from holdfast.attractor.backends.base import BackendAnswer, BackendReply, PromptRequest, missing_error
 from holdfast.attractor.backends.tools import KITS, check_kits, wanted_kits
 from holdfast.attractor.conversations import history_of
 from holdfast.attractor.handler import StageVisit
@@ -25,7 +25,7 @@ from holdfast.attractor.outcome import StageOutcome
 from holdfast.attractor.providers import Providers
 from holdfast.attractor.status_file import StatusFileError, outcome_of
 from holdfast.attractor.tool_hooks import POST, PRE, Hooks, command_of
-from holdfast.errors import HoldfastError, InputError
+from holdfast.errors import HoldfastError, InputError, SettingsError
 from holdfast.frontends.dot.document import Pipeline, Stage
 
 _BLOCK: Final = re.compile(r"```(?:json)?[ \t]*\n(\{.*?\})\s*```\s*\Z", re.DOTALL)
@@ -97,6 +97,17 @@ class ModelBackend:
         self._tools = tuple(as_tool(each) for each in tools)
         self._max_turns = max_turns or self.providers.settings.max_turns
 
+    @property
+    def selects(self) -> bool:
+        """Whether the providers select the model of each stage."""
+        return self._model is None
+
+    @property
+    def name(self) -> str:
+        """Of a single model, where it was made: other processes have to be given the same."""
+        kind = type(self._model)
+        return NAME if self.selects else f"function:{kind.__module__}.{kind.__qualname__}"
+
     def _turns(self, visit: StageVisit) -> int:
         """The number of the stage, else of the graph, else of the settings."""
         of_graph = visit.pipeline.integer("max_turns", self._max_turns)
@@ -108,7 +119,7 @@ class ModelBackend:
 
     async def converse(self, asking: PromptRequest) -> BackendReply | StageOutcome:
         visit = asking.visit
-        model = self._model or self.providers.model_for(visit.stage, visit.pipeline)
+        model = self._model or self._model_for(visit)
         tools = self._equipped(asking)
         agent = Agent(
             visit.stage.id,
@@ -126,13 +137,23 @@ class ModelBackend:
         new = [m for m in result.messages if m.role != "system"][len(history) :]
         return BackendReply(text=text, messages=tuple(new), model=model.name, status=status, fault=fault)
 
+    def _model_for(self, visit: StageVisit) -> Model:
+        """Raises RequirementsMissingError if the provider of the stage is not, or no longer, usable here."""
+        try:
+            return self.providers.model_for(visit.stage, visit.pipeline)
+        except SettingsError as error:
+            provider = self.providers.choice_for(visit.stage, visit.pipeline).provider
+            if provider and not self.providers.is_usable(provider):
+                raise missing_error([f"provider:{provider}"], error) from error
+            raise
+
     def _equipped(self, asking: PromptRequest) -> list[Tool]:
         """If commands of a document may not run, its prompts get no tools, and its hooks are refused."""
         visit = asking.visit
         if not asking.equipped:
             return []
         refused = asking.refuses(visit) if asking.refuses is not None else ""
-        kits = [] if refused else wanted_kits(visit, self.kits)
+        kits = [] if refused else wanted_kits(visit.stage, visit.pipeline, self.kits)
         found = [*self._tools, *(each for kit in kits for each in KITS[kit](visit))]
         if not found:
             return []

@@ -10,14 +10,13 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.app.loader import load_object
-from holdfast.attractor.backends.base import AnyBackend
+from holdfast.attractor.backends.base import AnyBackend, missing_error
 from holdfast.attractor.backends.command import PREFIX, CommandBackend
 from holdfast.attractor.backends.function import CallableBackend
 from holdfast.attractor.backends.model import NAME, ModelBackend
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.providers import VARIABLE as MODELS
 from holdfast.attractor.providers import Providers
-from holdfast.errors import SettingsError
 from holdfast.frontends.dot.model_choice import model_choice
 
 if TYPE_CHECKING:
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 
 class SimulationBackend:
     reserves = True  # it spends nothing
+    name = "simulation"
 
     async def run(self, node: Stage, prompt: str, context: PipelineContext) -> str:
         return f"[Simulated] Response for stage: {node.id}"
@@ -35,6 +35,8 @@ class SimulationBackend:
 KEY: Final = "internal.backend"
 """The key in the run's input, so that every worker that resumes the run uses the same backend."""
 SIMULATION: Final = "simulation"
+DEFAULT: Final = "default"
+"""The backend of a run whose creator named none and had none: that of any worker."""
 VARIABLE: Final = "HOLDFAST_BACKEND"
 WAYS_OUT: Final = (
     "Give one: `--backend`, `backend=` of the Runner, a provider's key in the environment, or a file that "
@@ -59,7 +61,8 @@ class Backends:
         self.refuses = refuses
 
     def of(self, visit: StageVisit) -> AnyBackend:
-        """Raises SettingsError, with the ways to configure a backend."""
+        """Raises RequirementsMissingError: another backend is never used in place of the one that the run
+        was started with."""
         wanted = str(visit.given.get(KEY) or "")
         if model_choice(visit.stage, visit.pipeline).provider == SIMULATION:
             wanted = SIMULATION
@@ -69,11 +72,16 @@ class Backends:
             return self.named[wanted]
         if self.default is None:
             self.default = ambient_backend()
-        if self.default is None and wanted:
-            raise SettingsError(f"unknown backend {wanted!r}.", hint=WAYS_OUT)
-        if self.default is None:
-            raise SettingsError("no model is configured here.", hint=WAYS_OUT)
+        if self.default is None or (wanted and wanted != backend_name(self.default)):
+            raise missing_error([f"backend:{wanted or DEFAULT}"])
         return self.default
+
+
+def backend_name(backend: AnyBackend) -> str:
+    """How runs and workers name it: `model`, `command:DIGEST`, `function:MODULE.NAME`."""
+    named: Any = getattr(backend, "name", None)
+    kind = type(backend)
+    return named if isinstance(named, str) and named else f"function:{kind.__module__}.{kind.__qualname__}"
 
 
 def backend_of(given: Any) -> AnyBackend:

@@ -11,6 +11,7 @@ from holdfast.agents.tools import Tool, ToolError, tool
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.handlers.tool import WORKDIR, environment
 from holdfast.errors import InputError
+from holdfast.frontends.dot.document import Pipeline, Stage
 
 SHELL_TIMEOUT: Final = 600.0
 _MAX_READ: Final = 200_000
@@ -99,10 +100,10 @@ def check_kits(names: tuple[str, ...]) -> None:
         raise InputError(f"unknown tools {unknown[0]!r}.", hint=f"Known: {', '.join(KITS)}.")
 
 
-def wanted_kits(visit: StageVisit, allowed: tuple[str, ...]) -> list[str]:
+def wanted_kits(stage: Stage, pipeline: Pipeline, allowed: tuple[str, ...]) -> list[str]:
     """The allowed tools; a stage or the graph may ask for fewer (`tools="files"`, or `none`)."""
     key = "tools"
-    value = visit.stage.text(key) if key in visit.stage.attrs else visit.pipeline.text(key)
+    value = stage.text(key) if key in stage.attrs else pipeline.text(key)
     if not value:
         return list(allowed)
     wanted = {name.strip() for name in value.split(",")}

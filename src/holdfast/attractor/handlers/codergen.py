@@ -39,7 +39,7 @@ from holdfast.attractor.status_file import (
     read_status,
     status_fields,
 )
-from holdfast.errors import SettingsError
+from holdfast.errors import RequirementsMissingError
 from holdfast.frontends.dot.document import Pipeline, Stage
 from holdfast.model.calls.boundary import call
 
@@ -73,7 +73,7 @@ class CodergenHandler:
         """Whether its backend reserves its calls itself, so that it may draw on the budget beside others."""
         try:
             return reserves(self._backends.of(visit))
-        except SettingsError:
+        except RequirementsMissingError:
             return True  # it is not called
 
     def _asking(self, visit: StageVisit, prompt: str, backend: AnyBackend) -> PromptRequest:

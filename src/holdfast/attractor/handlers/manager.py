@@ -37,7 +37,7 @@ SOURCE = "internal.source"
 LINE = "internal.managed_by"
 """In the run's input: the files of the pipelines above it."""
 STEER_FILE = "intervention.md"
-PrepareChild = Callable[[Path], tuple[Pipeline, Program]]
+PrepareChild = Callable[[Path, str], tuple[Pipeline, Program]]
 
 
 class ManagerOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,7 +97,8 @@ class ManagerHandler:
             return await Child.named(visit, visit.context.get_string("context.stack.child.run_id"))
 
         async def start() -> str:
-            pipeline, program = self._prepare(child_path(visit, orders.dotfile))
+            path, asked = child_path(visit, orders.dotfile), str(visit.given.get(KEY) or "")
+            pipeline, program = self._prepare(path, asked)
             return await Child.start(visit, program, child_input(visit, orders, pipeline))
 
         # Idempotent: after a crash the same key finds the run that was started.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -134,9 +135,10 @@ async def resume_run(
         if spec is None and dialect_of(row.version) in service.runtime.dialects:
             from holdfast.cli.pipeline_run import PipelineOptions, resume_pipeline
 
-            if row.status is RunStatus.failed or breaks:
-                await service.request_resume(row.id, breaks=breaks, accept_loss=accept_loss)
-            return await resume_pipeline(service, row, PipelineOptions(**(of_pipeline or {})), manner)
+            request = partial(service.request_resume, row.id, breaks=breaks, accept_loss=accept_loss)
+            asked = PipelineOptions(**(of_pipeline or {}))
+            needed = row.status is RunStatus.failed or bool(breaks)
+            return await resume_pipeline(service, row, asked, manner, request if needed else None)
         refuse_pipeline_options(row.flow, of_pipeline or {})
         flow = load_flow(spec or recall_source(manner.store, row.flow, row.version))
         service.runtime.register(flow.program())

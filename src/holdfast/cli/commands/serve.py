@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from holdfast.cli.app import Functions, Json, Store, Text, app, run_async
+from holdfast.cli.app import Backends, Functions, Handlers, Json, Store, Text, app, run_async
 from holdfast.cli.commands.worker import LEASE, WorkerOptions, open_with_probe
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command, remember_source, shown_address
@@ -127,6 +127,8 @@ def serve(
     drain: DrainTime = 10.0,
     projection: Projection = ProjectionMode.holds,
     functions: Functions = None,
+    backend: Backends = None,
+    handlers: Handlers = None,
     store: Store = None,
     json: Json = False,
 ) -> int:
@@ -143,7 +145,14 @@ def serve(
         worker=not no_worker,
         lanes=lane or None,
         concurrency=concurrency,
-        terms=WorkerOptions(name=name, lease=lease, metrics=metrics, functions=tuple(functions or ())),
+        terms=WorkerOptions(
+            name=name,
+            lease=lease,
+            metrics=metrics,
+            functions=tuple(functions or ()),
+            backends=tuple(backend or ()),
+            handlers=handlers,
+        ),
         store=store,
         origins=tuple(origin or ()),
         hosts=tuple(hosts or ()),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from holdfast.cli.app import Functions, Json, Store, Text, app, run_async
+from holdfast.cli.app import Backends, Functions, Handlers, Json, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command, remember_source
 from holdfast.cli.options.telemetry import start_logging
@@ -82,6 +82,8 @@ def worker(
     max_recoveries: MaxRecoveries = None,
     allow_code: AllowCode = False,
     functions: Functions = None,
+    backend: Backends = None,
+    handlers: Handlers = None,
     until_idle: Annotated[bool, typer.Option("--until-idle", help="Exit when no run is ready")] = False,
     store: Store = None,
     json: Json = False,
@@ -100,6 +102,8 @@ def worker(
         max_recoveries=max_recoveries,
         allow_code=allow_code,
         functions=tuple(functions or ()),
+        backends=tuple(backend or ()),
+        handlers=handlers,
     )
     return run_async(
         run_worker(
@@ -120,6 +124,8 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     max_recoveries: int | None = None
     allow_code: bool = False
     functions: tuple[str, ...] = ()
+    backends: tuple[str, ...] = ()
+    handlers: str | None = None
 
     def lease_seconds(self) -> float | None:
         seconds = _seconds(self.lease, "--lease")
@@ -130,7 +136,16 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
         return seconds
 
     def add_functions(self, hf: Holdfast) -> None:
-        """What documents may call here. Raises InputError."""
+        """What documents may call here, and the backends and handlers of pipelines. Raises InputError."""
+        if self.backends or self.handlers:
+            from holdfast.attractor.program import PipelineDialect
+            from holdfast.cli.pipeline_run import worker_setup
+            from holdfast.frontends.dot.lower import DIALECT
+
+            hf.dialects = {
+                **hf.dialects,
+                DIALECT: PipelineDialect(worker_setup(self.backends, self.handlers)),
+            }
         if self.functions:
             from holdfast.cli.document_run import document_dialect
 

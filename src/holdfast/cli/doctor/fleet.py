@@ -12,7 +12,7 @@ from holdfast.model.fingerprint import CODED, dialect_of
 from holdfast.runs.schedules.schedule import Schedule
 from holdfast.runs.schedules.service import ScheduleService
 from holdfast.runs.service import RunService
-from holdfast.runs.unserved import find_unserved
+from holdfast.runs.unserved import find_unserved, missing_means
 from holdfast.store.rows import RunRow
 from holdfast.types.clock import MICROS
 from holdfast.types.fleet import FleetFigures, WorkerRow
@@ -45,11 +45,25 @@ async def served_versions(service: RunService) -> set[str] | None:
     return {version for row in alive for version in row.versions} if alive else None
 
 
+async def runs_without_means(service: RunService, live: list[RunRow]) -> Finding:
+    """Runs of pipelines that need what no live worker has."""
+    missing = Counter((await missing_means(service.store, live)).values())
+    if not missing:
+        return Finding("means", OK, "no run waits for a worker with a backend, handler, provider or tool")
+    return Finding(
+        "means",
+        WARN,
+        f"{missing.total()} runs wait for a worker with what no live worker has",
+        "start a worker that has it: `--backend`, `--handlers`, a provider's key",
+        few([f"{count} for {' and '.join(words)}" for words, count in missing.most_common()]),
+    )
+
+
 def unserved_runs(live: list[RunRow], versions: set[str] | None) -> Finding:
     """A run is pinned to the version it was started on (D-34): a worker must have that code."""
     if versions is None:
         return Finding("carried", OK, "no worker is alive; `holdfast run` and `holdfast resume` advance runs")
-    coded = [row for row in live if dialect_of(row.version) == CODED]  # pipelines run on any worker
+    coded = [row for row in live if dialect_of(row.version) == CODED]  # for others see `runs_without_means`
     counts = Counter((row.flow, row.version) for row in coded if row.version not in versions)
     if not counts:
         return Finding("carried", OK, f"live workers serve the versions of all {len(live)} active runs")

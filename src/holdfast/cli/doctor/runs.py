@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 from holdfast.cli.commands.flows import labels
 from holdfast.cli.doctor.finding import FAIL, OK, WARN, Finding, few
-from holdfast.cli.doctor.fleet import served_versions, unserved_runs
+from holdfast.cli.doctor.fleet import runs_without_means, served_versions, unserved_runs
 from holdfast.cli.options.flow_sources import Sources
 from holdfast.cli.output.results import version_text
 from holdfast.errors import HoldfastError, KeyMissingError
@@ -29,6 +29,7 @@ async def run_findings(service: RunService, store: str | None, *, deep: bool) ->
     versions = await served_versions(service)
     yield await _code(service, live, store, versions or set())
     yield unserved_runs(live, versions)
+    yield await runs_without_means(service, live)
     yield await _answers(service, live)
     yield await _timers(service)
     yield await _lost(service)

@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
+import re
+
 from holdfast.attractor.backends.base import AnyBackend
-from holdfast.attractor.backends.model import NAME, ModelBackend
-from holdfast.attractor.backends.select import SIMULATION, WAYS_OUT, ambient_backend, backend_named
+from holdfast.attractor.backends.model import ModelBackend
+from holdfast.attractor.backends.select import WAYS_OUT, ambient_backend, backend_named
 from holdfast.attractor.prepare import PreparedPipeline
 from holdfast.attractor.program import PipelineSetup
+from holdfast.attractor.requirements import prompting_stages
 from holdfast.errors import InputError, SettingsError
-from holdfast.frontends.dot.document import Stage
-from holdfast.frontends.dot.model_choice import model_choice
 
 _SHOWN = 5
+# NAME=SPEC. The name never ends before the colon of `cli:`: a command may contain `=`.
+_NAMED = re.compile(r"([A-Za-z][\w.-]*(?::[\w.-]+)*)=(.+)", re.DOTALL)
 
 
-def backend_asked_for(backend: str | None, *, simulate: bool) -> AnyBackend | None:
+def backend_asked_for(backend: str | None, *, simulate: bool) -> tuple[str, AnyBackend | None]:
+    """(NAME, backend) for NAME=SPEC; the name is empty for a SPEC alone."""
     if simulate and backend:
         raise InputError("--simulate and --backend cannot both be given.", hint="Use one of them.")
-    return backend_named(backend) if backend else None
-
-
-def name_for_workers(backend: str | None, *, simulate: bool) -> str:
-    """The name of a backend for the run's input: known to every worker, and never a command or code."""
-    if simulate:
-        return SIMULATION
-    return backend if backend in (NAME, SIMULATION) else ""
+    if not backend:
+        return "", None
+    named = _NAMED.fullmatch(backend)
+    return (named[1], backend_named(named[2])) if named else ("", backend_named(backend))
 
 
 def require_model(ready: PreparedPipeline, setup: PipelineSetup) -> None:
     """Raises SettingsError for the first stage that no backend here can answer."""
-    stages = _prompting_stages(ready, setup)
+    stages = prompting_stages(ready.pipeline, setup.own_handlers)
     if not stages:
         return
     backend = setup.backend or ambient_backend()
@@ -42,10 +42,3 @@ def require_model(ready: PreparedPipeline, setup: PipelineSetup) -> None:
     if isinstance(backend, ModelBackend):
         for problem in backend.problems(ready.pipeline, stages).values():
             raise problem
-
-
-def _prompting_stages(ready: PreparedPipeline, setup: PipelineSetup) -> list[Stage]:
-    registry, pipeline = setup.whole_registry(), ready.pipeline
-    asks = {"codergen"} - registry.custom
-    asking = [stage for stage in pipeline.stages.values() if registry.kind_of(stage) in asks]
-    return [stage for stage in asking if model_choice(stage, pipeline).provider != SIMULATION]

@@ -18,6 +18,7 @@ from holdfast.frontends.dot.parallel_regions import PARALLEL, Region, Regions
 from holdfast.frontends.dot.policies import branches_of, node_of
 from holdfast.frontends.dot.render import render
 from holdfast.frontends.dot.values import Duration
+from holdfast.model.fingerprint import REQUIRES
 from holdfast.model.graph import END, Edge, EdgeKind, GraphSpec, InDoubt, Node
 
 DIALECT: Final = "attractor"
@@ -29,9 +30,12 @@ _REPEATED: Final = 10
 _SOME: Final = 1_000
 
 
-def lower(pipeline: Pipeline, *, known_types: Collection[str] = BUILT_IN) -> GraphSpec:
-    """Call it after transforms and validation. A problem that remains is read as the specification says."""
-    return _Lowering(pipeline, known_types).whole()
+def lower(
+    pipeline: Pipeline, *, known_types: Collection[str] = BUILT_IN, requires: Collection[str] = ()
+) -> GraphSpec:
+    """Call it after transforms and validation. A problem that remains is read as the specification says.
+    `requires`: what a worker must have (`attractor.requirements`)."""
+    return _Lowering(pipeline, known_types, requires).whole()
 
 
 def edge_ids(pipeline: Pipeline) -> dict[str, Link]:
@@ -52,9 +56,9 @@ def context_of(pipeline: Pipeline) -> dict[str, Any]:
     return {"graph.goal": pipeline.goal, **found}
 
 
-def _document(pipeline: Pipeline) -> dict[str, Any]:
+def _document(pipeline: Pipeline, requires: Collection[str]) -> dict[str, Any]:
     """What is stored with the graph, and therefore goes with every run, fork and export of it."""
-    found: dict[str, Any] = {"dialect": DIALECT, "source": render(pipeline)}
+    found: dict[str, Any] = {"dialect": DIALECT, "source": render(pipeline), REQUIRES: sorted(requires)}
     return {**found, "submitted": True} if pipeline.submitted else found
 
 
@@ -63,8 +67,9 @@ def _plain(value: Any) -> Any:
 
 
 class _Lowering:
-    def __init__(self, pipeline: Pipeline, known: Collection[str]) -> None:
+    def __init__(self, pipeline: Pipeline, known: Collection[str], requires: Collection[str]) -> None:
         self.pipeline = pipeline
+        self.requires = requires
         self.kinds = {name: kind_of(stage, known) for name, stage in pipeline.stages.items()}
         self.regions = Regions(pipeline, self.kinds)
         self.made = 0
@@ -91,7 +96,7 @@ class _Lowering:
             frozenset(),
             retry_target=self.pipeline.text("retry_target") or None,
             fallback_retry_target=self.pipeline.text("fallback_retry_target") or None,
-            document=_document(self.pipeline),
+            document=_document(self.pipeline, self.requires),
         )
 
     def graph(self, name: str, starts: Iterable[str], stops: frozenset[str], **more: Any) -> GraphSpec:

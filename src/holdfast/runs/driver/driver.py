@@ -15,7 +15,7 @@ from time import monotonic
 from holdfast.engine.decision import Decision
 from holdfast.engine.messages import HandlerFinished, Message
 from holdfast.engine.step import step
-from holdfast.errors import LeaseLostError, StoreError
+from holdfast.errors import LeaseLostError, RequirementsMissingError, StoreError
 from holdfast.model.calls.tasks import OwnedTask
 from holdfast.model.position import Exec
 from holdfast.model.program import Program
@@ -120,6 +120,10 @@ class Driver:
         except LeaseLostError:
             session.lost = True
             await self.evidence.report_lost_run()
+            raise
+        except RequirementsMissingError:
+            # What is settled is kept; a worker that has it continues from there.
+            await asyncio.shield(self.parking.release())
             raise
         except StoreError:
             # Unavailable for longer than we wait. What is known about effects is reported when it is back.

@@ -8,7 +8,14 @@ import time
 from typing import Any, cast
 
 from holdfast.engine.messages import HandlerFinished, SubstepDoubted
-from holdfast.errors import HoldfastError, InputError, LeaseLostError, StoreError, UserCodeExitError
+from holdfast.errors import (
+    HoldfastError,
+    InputError,
+    LeaseLostError,
+    RequirementsMissingError,
+    StoreError,
+    UserCodeExitError,
+)
 from holdfast.model.calls import forks
 from holdfast.model.calls.boundary import ControlFlow, absorb_own_cancel, call, to_error
 from holdfast.model.calls.tasks import OwnedTask
@@ -123,7 +130,9 @@ class HandlerCall:
 
     def _ends_driver(self, error: BaseException) -> bool:
         """A handler may use Holdfast itself and get these errors from another run: they end the driver only
-        if this run's own queue failed."""
+        if this run's own queue failed. What this process lacks is no outcome of the node."""
+        if isinstance(error, RequirementsMissingError):
+            return True
         return isinstance(error, (LeaseLostError, StoreError)) and self.session.queue.poison is not None
 
     def _context(self, execution: Exec, node: Node, handler: NodeHandler) -> Context:

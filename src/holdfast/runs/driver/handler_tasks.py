@@ -5,10 +5,16 @@ from __future__ import annotations
 import asyncio
 from contextvars import copy_context
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from holdfast.engine.messages import HandlerFinished
-from holdfast.errors import LeaseLostError, NodeTimeoutError, StoreError, UserCodeExitError
+from holdfast.errors import (
+    LeaseLostError,
+    NodeTimeoutError,
+    RequirementsMissingError,
+    StoreError,
+    UserCodeExitError,
+)
 from holdfast.model.calls.tasks import OwnedTask
 from holdfast.model.position import Exec, waits_inside
 from holdfast.model.record_bodies import ErrorInfo
@@ -17,6 +23,9 @@ from holdfast.runs.driver.handler_call import OWN_CANCEL, HandlerCall
 from holdfast.runs.driver.session import HandlerTask, Place, RunSession
 from holdfast.telemetry import current_node, log
 from holdfast.types.status import REPEATABLE
+
+# Errors of the run, not of the node: no record is written about them.
+RUN_ERRORS: Final = (LeaseLostError, StoreError, RequirementsMissingError)
 
 
 class HandlerTasks:
@@ -67,8 +76,7 @@ class HandlerTasks:
                 self._enter_again(key)
         elif not task.cancelled():
             error = task.exception()
-            # Errors of the run, not of the node: no record could be written about them anyway.
-            if isinstance(error, (LeaseLostError, StoreError)) or not isinstance(error, Exception):
+            if isinstance(error, RUN_ERRORS) or not isinstance(error, Exception):
                 session.fatal = session.fatal or error
             else:
                 session.finished.append(self._broken(key, error))

@@ -15,6 +15,7 @@ from holdfast.errors import (
     FlowNotFoundError,
     HoldfastError,
     KeyMissingError,
+    RequirementsMissingError,
     RunBusyError,
     RunEndedError,
     SchemaTooNewError,
@@ -164,7 +165,9 @@ class Runtime(RunServices):
             with inside_limit(claim.run.limit):
                 async with beside:
                     return await self._drive(driver), driver.session.pos
-        except (VersionMismatchError, FlowNotFoundError, SchemaTooNewError, KeyMissingError):
+        except (VersionMismatchError, FlowNotFoundError, SchemaTooNewError, KeyMissingError) as error:
+            if isinstance(error, RequirementsMissingError):
+                self.lacking.add(claim.run.version)
             # With a delay: a worker that can serve it claims it first.
             await release_unserved(self.store, claim.lease, self.ttl // 3)
             raise

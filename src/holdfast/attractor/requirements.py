@@ -1,0 +1,139 @@
+"""What a run of a pipeline needs of its worker: a backend, registered handlers, providers of models, tools.
+
+The words are stored with the graph when a run is created, and so with every fork and export of it. A worker
+announces its own words and claims only runs whose words it has; it never replaces what it lacks by another
+backend, model or handler.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from holdfast.attractor.backends.base import missing_error
+from holdfast.attractor.backends.model import NAME as MODEL
+from holdfast.attractor.backends.model import ModelBackend
+from holdfast.attractor.backends.select import DEFAULT, SIMULATION, ambient_backend
+from holdfast.attractor.backends.tools import wanted_kits
+from holdfast.errors import HoldfastError, InputError
+from holdfast.frontends.dot.document import Pipeline, Stage
+from holdfast.frontends.dot.handler_kinds import BUILT_IN, kind_of
+from holdfast.frontends.dot.model_choice import model_choice
+from holdfast.frontends.dot.transforms import CHILD, prepare
+from holdfast.model.fingerprint import REQUIRES
+from holdfast.model.graph import GraphSpec
+
+if TYPE_CHECKING:
+    from holdfast.attractor.program import PipelineSetup
+
+
+def requirements_of(
+    pipeline: Pipeline, setup: PipelineSetup, above: frozenset[Path] = frozenset()
+) -> frozenset[str]:
+    """Of a run that is created with this setup, and of its child pipelines. `above`: the files of the
+    pipelines that lead to this one."""
+    own = setup.own_handlers
+    words = _of_children(pipeline, setup, above) | {
+        f"handler:{kind}"
+        for stage in pipeline.stages.values()
+        for kind in {stage.type, kind_of(stage, BUILT_IN | own)} & own
+    }
+    stages = prompting_stages(pipeline, own)
+    if setup.simulate or not stages:
+        return frozenset(words)
+    backend = setup.backend or ambient_backend()
+    if backend is None:
+        return frozenset({*words, f"backend:{DEFAULT}"})
+    words.add(f"backend:{setup.name_of(backend)}")
+    if isinstance(backend, ModelBackend) and backend.selects:
+        for stage in stages:
+            provider = backend.providers.choice_for(stage, pipeline).provider
+            words |= {f"provider:{provider}"} if provider else set()
+            words |= {f"kit:{kit}" for kit in wanted_kits(stage, pipeline, backend.kits)}
+    return frozenset(words)
+
+
+def _of_children(pipeline: Pipeline, setup: PipelineSetup, above: frozenset[Path]) -> set[str]:
+    """A child that cannot be read yet is read when its manager starts it."""
+    words: set[str] = set()
+    for stage in pipeline.stages.values():
+        named = stage.text(CHILD) or pipeline.text(CHILD)
+        if named and kind_of(stage) == "stack.manager_loop":
+            beside = Path(pipeline.path).parent / named if pipeline.path else Path(named)
+            path = (beside if beside.exists() else Path(named)).resolve()
+            with contextlib.suppress(HoldfastError):
+                if path not in above:
+                    child = read_child(path, BUILT_IN | setup.own_handlers)
+                    words |= requirements_of(child, setup, above | {path})
+    return words
+
+
+def read_child(path: Path, known: frozenset[str]) -> Pipeline:
+    """The child pipeline of a manager. Raises InputError."""
+    try:
+        source = path.read_bytes()
+    except OSError as error:
+        raise InputError(
+            f"the child pipeline {path} cannot be read: {error.strerror}.",
+            hint="Set stack.child_dotfile to an existing file.",
+        ) from error
+    return prepare(source, path=str(path), known_types=known).require_valid()
+
+
+def with_models(pipeline: Pipeline, setup: PipelineSetup) -> Pipeline:
+    """Each stage with the model and the provider that it would get here, a default too: other processes may
+    have other defaults."""
+    backend = None if setup.simulate else setup.backend or ambient_backend()
+    if not isinstance(backend, ModelBackend) or not backend.selects:
+        return pipeline
+    stages = dict(pipeline.stages)
+    for stage in prompting_stages(pipeline, setup.own_handlers):
+        choice = backend.providers.choice_for(stage, pipeline)
+        chosen = {"llm_model": choice.model, "llm_provider": choice.provider}
+        more = {key: value for key, value in chosen.items() if value and stage.text(key) != value}
+        if more:
+            stages[stage.id] = msgspec.structs.replace(stage, attrs={**stage.attrs, **more})
+    return msgspec.structs.replace(pipeline, stages=stages)
+
+
+def offers_of(setup: PipelineSetup) -> frozenset[str]:
+    """What a process with this setup has."""
+    words = {f"backend:{SIMULATION}", *(f"backend:{name}" for name in setup.backends)}
+    words |= {f"handler:{kind}" for kind in setup.own_handlers}
+    backend = setup.backend or ambient_backend()
+    if backend is not None:
+        words |= {f"backend:{DEFAULT}", f"backend:{setup.name_of(backend)}"}
+    # A run may ask for models beside another default: see `Backends.of`.
+    models = backend if isinstance(backend, ModelBackend) else ModelBackend()
+    usable = [name for name in models.providers.known if models.providers.is_usable(name)]
+    if usable:
+        words |= {f"backend:{MODEL}", *(f"provider:{name}" for name in usable)}
+        words |= {f"kit:{kit}" for kit in models.kits}
+    return frozenset(words)
+
+
+def prompting_stages(pipeline: Pipeline, own: frozenset[str]) -> list[Stage]:
+    """The stages whose prompts go to a backend. `own`: the types that have a registered handler."""
+    stages = [
+        stage
+        for stage in pipeline.stages.values()
+        if (kind := kind_of(stage, BUILT_IN | own)) not in own
+        and (kind == "codergen" or (kind == "parallel.fan_in" and stage.prompt))
+    ]
+    return [stage for stage in stages if model_choice(stage, pipeline).provider != SIMULATION]
+
+
+def stored_requirements(spec: GraphSpec) -> frozenset[str] | None:
+    """None for a graph that was stored before requirements were."""
+    found = (spec.document or {}).get(REQUIRES)
+    return None if found is None else frozenset(found)
+
+
+def require_means(requires: frozenset[str], offers: frozenset[str]) -> None:
+    """Raises RequirementsMissingError."""
+    missing = sorted(requires - offers)
+    if missing:
+        raise missing_error(missing)

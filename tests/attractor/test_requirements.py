@@ -1,0 +1,275 @@
+"""A run is advanced only where its backend, handlers, providers and tools are, never by others instead."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from holdfast import Holdfast, Worker
+from holdfast.attractor import Runner
+from holdfast.attractor.backends.model import ModelBackend
+from holdfast.attractor.backends.select import backend_name, backend_of
+from holdfast.attractor.outcome import StageOutcome
+from holdfast.attractor.prepare import input_of, prepare_pipeline
+from holdfast.attractor.program import PipelineDialect, PipelineSetup
+from holdfast.attractor.providers import Providers
+from holdfast.attractor.registry import HandlerRegistry
+from holdfast.attractor.requirements import offers_of
+from holdfast.cli.doctor.fleet import runs_without_means
+from holdfast.errors import RequirementsMissingError
+from holdfast.frontends.dot.lower import DIALECT
+from holdfast.model.fingerprint import requirements_in
+from holdfast.runs.run_view import shown_run
+from holdfast.store.rows import RunRow
+from tests.agents.provider import Answer, Provider
+from tests.attractor.models import KEYS, backend, nearby, providers
+from tests.attractor.run import dot, line
+from tests.cli.conftest import Cli
+
+__all__ = ["nearby"]
+pytestmark = pytest.mark.anyio
+
+ASKED: list[str] = []
+
+
+def first(prompt: str) -> str:
+    ASKED.append(f"first {prompt}")
+    return "of first"
+
+
+def second(prompt: str) -> str:
+    ASKED.append(f"second {prompt}")
+    return "of second"
+
+
+class Deploys:
+    def execute(self, node: Any, context: Any, graph: Any, logs_root: Path) -> StageOutcome:
+        ASKED.append("deployed")
+        return StageOutcome(notes="deployed")
+
+
+@pytest.fixture(autouse=True)
+def nothing_asked() -> None:
+    ASKED.clear()
+
+
+FIRST = Runner(backend=first).pipeline_setup
+SECOND = Runner(backend=second).pipeline_setup
+DEPLOYS = PipelineSetup(registry=HandlerRegistry({"deploy": Deploys()}))
+PROMPTS = line('a [prompt="one"]; b [prompt="two"];', "a", "b")
+
+
+async def created(hf: Holdfast, source: str, setup: PipelineSetup, logs: Path) -> RunRow:
+    service = await hf.service()
+    ready = prepare_pipeline(source, setup)
+    given = input_of(ready.pipeline, backend=setup.asks_for, logs=logs)
+    row, _ = await service.create(ready.program, given)
+    return row
+
+
+async def worked(folder: Path, setup: PipelineSetup, run: str) -> RunRow:
+    """As another process with that setup would see and advance it."""
+    async with Holdfast(f"sqlite:{folder / 'h.db'}") as other:
+        other.dialects = {**other.dialects, DIALECT: PipelineDialect(setup)}
+        await Worker(on=other).run_until_idle()
+        return await (await other.service()).get(run)
+
+
+@pytest.fixture
+async def shared(tmp_path: Path, anyio_backend: str) -> Holdfast:
+    return Holdfast(f"sqlite:{tmp_path / 'h.db'}")
+
+
+@pytest.mark.covers("CP2-R5")
+@pytest.mark.parametrize(
+    ("source", "creator", "lacks", "needs"),
+    [
+        (PROMPTS, FIRST, SECOND, ["backend:function:tests.attractor.test_requirements.first"]),
+        (PROMPTS, FIRST, PipelineSetup(), ["backend:function:tests.attractor.test_requirements.first"]),
+        (PROMPTS, PipelineSetup(), PipelineSetup(), ["backend:default"]),
+        (line("a [type=deploy];", "a"), DEPLOYS, PipelineSetup(), ["handler:deploy"]),
+    ],
+)
+async def test_worker_without_the_means_leaves_a_run_to_others(
+    shared: Holdfast,
+    tmp_path: Path,
+    source: str,
+    creator: PipelineSetup,
+    lacks: PipelineSetup,
+    needs: list[str],
+) -> None:
+    async with shared as hf:
+        row = await created(hf, source, creator, tmp_path / "logs")
+        stored = await (await hf.service()).store.flow(row.flow, row.version)
+        assert stored is not None
+        assert sorted(requirements_in(stored.graph)) == needs
+
+        left = await worked(tmp_path, lacks, row.id)
+        assert (left.status, left.head, left.term) == ("pending", row.head, 0)
+        assert not ASKED
+
+        able = FIRST if needs == ["backend:default"] else creator
+        assert (await worked(tmp_path, able, row.id)).status == "completed"
+        assert (["deployed"] if creator is DEPLOYS else ["first one", "first two"]) == ASKED
+
+
+async def test_run_that_no_live_worker_can_serve_says_what_it_waits_for(
+    shared: Holdfast, tmp_path: Path
+) -> None:
+    async with shared as hf:
+        row = await created(hf, line("a [type=deploy];", "a"), DEPLOYS, tmp_path / "logs")
+        store = (await hf.service()).store
+        assert (await shown_run(store, row)).label == "queued"  # no worker is alive
+        async with Worker(on=hf):
+            shown = await shown_run(store, await (await hf.service()).get(row.id))
+            assert (shown.status, shown.missing) == ("pending", ("handler:deploy",))
+            assert shown.label == "waiting for a worker with handler:deploy"
+            found = await runs_without_means(await hf.service(), [shown])
+            assert found.about == ["1 for handler:deploy"]
+
+
+MANAGED = line('m [shape=house, "stack.child_dotfile"="child.dot", "manager.poll_interval"="10ms"];', "m")
+
+
+@pytest.mark.parametrize("simulate", [False, True])
+async def test_needs_of_a_child_pipeline_are_those_of_its_manager_and_its_backend_the_same(
+    shared: Holdfast, tmp_path: Path, simulate: bool
+) -> None:
+    (tmp_path / "child.dot").write_text(line('c [prompt="of the child"]; d [type=deploy];', "c", "d"))
+    (tmp_path / "x.dot").write_text(MANAGED)
+    creator = PipelineSetup(backend=backend_of(first), registry=DEPLOYS.registry, simulate=simulate)
+    # The default of this worker is another one.
+    named = {} if simulate else {backend_name(backend_of(first)): backend_of(first)}
+    able = PipelineSetup(backend=backend_of(second), backends=named, registry=DEPLOYS.registry)
+    async with shared as hf:
+        service = await hf.service()
+        ready = prepare_pipeline(tmp_path / "x.dot", creator)
+        given = input_of(ready.pipeline, backend=creator.asks_for, logs=tmp_path / "logs")
+        row, _ = await service.create(ready.program, given)
+        stored = await service.store.flow(row.flow, row.version)
+        assert stored is not None
+        function = [] if simulate else ["backend:function:tests.attractor.test_requirements.first"]
+        assert sorted(requirements_in(stored.graph)) == [*function, "handler:deploy"]
+        assert (await worked(tmp_path, SECOND, row.id)).status == "pending"
+        assert (await worked(tmp_path, able, row.id)).status == "completed"
+    assert [*([] if simulate else ["first of the child"]), "deployed"] == ASKED
+
+
+@pytest.mark.covers("CP2-R3")
+async def test_model_and_provider_of_a_stage_are_those_of_the_time_when_the_run_was_created(
+    shared: Holdfast, tmp_path: Path, nearby: Provider
+) -> None:
+    creator = PipelineSetup(backend=backend(nearby))
+    elsewhere = msgspec.structs.replace(providers(nearby).settings, model="m-2", provider="far")
+    others = PipelineSetup(backend=ModelBackend(Providers(elsewhere, environment=KEYS)))
+    nearby.says(Answer("one"), Answer("two"))
+    async with shared as hf:
+        row = await created(hf, PROMPTS, creator, tmp_path / "logs")
+        stored = await (await hf.service()).store.flow(row.flow, row.version)
+        assert stored is not None
+        assert sorted(requirements_in(stored.graph)) == ["backend:model", "provider:near"]
+        assert (await worked(tmp_path, PipelineSetup(), row.id)).status == "pending"
+        assert (await worked(tmp_path, others, row.id)).status == "completed"
+    assert [json.loads(seen.body)["model"] for seen in nearby.seen] == ["m-1", "m-1"]
+    assert {seen.path for seen in nearby.seen} == {"/v1/chat/completions"}
+
+
+@pytest.mark.covers("CP2-R8")
+async def test_means_that_are_lost_during_a_run_are_no_outcome(
+    shared: Holdfast, tmp_path: Path, nearby: Provider
+) -> None:
+    """The key of the provider goes away between two stages."""
+
+    class Keys(dict[str, str]):
+        def get(self, key: str, default: Any = None) -> Any:
+            return default if nearby.seen else "sk-1"
+
+    chosen = providers(nearby)
+    chosen._environment = Keys()
+    losing = PipelineSetup(backend=ModelBackend(chosen))
+    nearby.says(Answer("one"), Answer("two"))
+    source = dot(
+        'a [prompt="one"]; b [prompt="two", max_retries=3]; c [prompt="three"];',
+        'start -> a -> b -> done; b -> c [condition="outcome=fail"]; c -> done',
+    )
+    async with shared as hf:
+        row = await created(hf, source, losing, tmp_path / "logs")
+        left = await worked(tmp_path, losing, row.id)
+        assert left.status == "resumable"
+        events = [event.type for event in await (await hf.service()).events(row.id, limit=1000)]
+        assert "node.failed" not in events
+        assert "node.retried" not in events
+        assert events.count("node.completed") == 2  # start and a
+        assert (await worked(tmp_path, PipelineSetup(backend=backend(nearby)), row.id)).status == "completed"
+    assert len(nearby.seen) == 2
+
+
+@pytest.mark.covers("CP2-R4")
+async def test_type_that_was_not_registered_keeps_the_handler_of_its_shape(
+    shared: Holdfast, tmp_path: Path
+) -> None:
+    async with shared as hf:
+        service = await hf.service()
+        setup = PipelineSetup(simulate=True)
+        ready = prepare_pipeline(line("a [type=deploy];", "a"), setup)
+        assert "type_known" in [each.rule for each in ready.diagnostics]
+        given = input_of(ready.pipeline, backend=setup.asks_for, logs=tmp_path / "logs")
+        row, _ = await service.create(ready.program, given)
+        assert (await worked(tmp_path, DEPLOYS, row.id)).status == "completed"
+    assert not ASKED
+
+
+@pytest.mark.covers("CP2-R9")
+async def test_simulation_answers_only_where_it_was_asked_for(shared: Holdfast, tmp_path: Path) -> None:
+    async with shared as hf:
+        simulated = await created(hf, PROMPTS, PipelineSetup(simulate=True), tmp_path / "s")
+        real = await created(hf, PROMPTS, FIRST, tmp_path / "r")
+        assert (await worked(tmp_path, PipelineSetup(), simulated.id)).status == "completed"
+        assert (await worked(tmp_path, PipelineSetup(simulate=True), real.id)).status == "pending"
+        with pytest.raises(RequirementsMissingError, match=r"backend:function:tests\S+\.first"):
+            await Runner(hf).resume(real.id)
+        assert (await (await hf.service()).get(real.id)).head == real.head
+
+
+def test_offers_never_contain_a_command_or_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLDFAST_BACKEND", "cli:agent --token sk-secret {prompt}")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-other")
+    found = " ".join(sorted(offers_of(PipelineSetup())))
+    assert "backend:command:" in found
+    assert "provider:openai" in found
+    assert "sk-" not in found
+    assert "agent" not in found
+
+
+@pytest.mark.covers("CP2-R7")
+def test_resume_without_the_means_exits_3_and_writes_nothing(cli: Cli) -> None:
+    Path("x.dot").write_text(PROMPTS)
+    run = cli("run", "x.dot", "--backend", "quick=cli:cat {prompt_file}", "--detach", "--json").json["id"]
+    before = cli("show", run, "--json").json
+    said = cli("resume", run)
+    assert (said.code, "backend:quick" in said.err) == (3, True)
+    other = cli("resume", run, "--backend", "cli:cat {prompt_file}")
+    assert (other.code, "backend:quick" in other.err) == (3, True)
+    assert cli("show", run, "--json").json == before
+    assert cli("worker", "--until-idle").code == 0
+    assert cli("show", run, "--json").json["run"]["status"] == "pending"
+    assert cli("worker", "--until-idle", "--backend", "quick=cli:cat {prompt_file}").code == 0
+    assert cli("show", run, "--json").json["run"]["status"] == "completed"
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (["cli:a", "cli:b"], "more than once without a name"),
+        (["x=cli:a", "x=cli:b"], "same name"),
+    ],
+)
+def test_backends_of_a_worker_that_cannot_be_told_apart_are_refused(
+    cli: Cli, given: list[str], why: str
+) -> None:
+    said = cli("worker", "--until-idle", *(word for each in given for word in ("--backend", each)))
+    assert (said.code, why in said.err) == (2, True)

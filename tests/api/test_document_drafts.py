@@ -298,6 +298,10 @@ async def test_document_that_is_not_deployed_names_the_live_runs_that_it_would_b
     eve = bearer(await token(working, "user:eve@other", "admin", tenant="other"))
     theirs = await working.client.post("/v1/flows/check", json={"source": without}, headers=eve)
     assert theirs.json()["runs"] == []
+    # Once it is deployed, it is what the flow is checked against, also before a run of it starts.
+    await working.json("POST", "/v1/flows", 201, json={"source": without})
+    found = await working.json("GET", "/v1/flows/refund/check")
+    assert (found["fits"], found["breaks"], found["runs"][0]["run_id"]) == (0, 1, run["id"])
 
 
 @pytest.mark.covers("WB-66", "CV-11")

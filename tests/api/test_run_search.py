@@ -182,6 +182,7 @@ async def test_a_change_of_a_run_is_said_beforehand(hall: Hall) -> None:
     assert "May happen outside once more (no key guards them): mail." in fork["text"]
     rewind = await hall.ask("ada", "POST", path, json={"action": "rewind", "seq": 1})
     assert rewind["withdrawn"] == ["Sure?"]
+    assert rewind["text"][0].endswith("and replaces this one, which is cancelled.")
     cancel = await hall.ask("ada", "POST", path, json={"action": "cancel"})
     assert (cancel["withdrawn"], cancel["repeated_effects"]) == (["Sure?"], [])
 
@@ -192,6 +193,8 @@ async def test_a_change_of_a_run_is_said_beforehand(hall: Hall) -> None:
     await hall.ask("ada", "POST", f"/v1/runs/{run}/cancel", json={})
     await flow.resume(run, on=hall.hf)
     await hall.ask("ada", "POST", path, json={"action": "cancel"}, status=409)
+    rewind = await hall.ask("ada", "POST", path, json={"action": "rewind", "seq": 1})
+    assert rewind["text"][0].endswith("and replaces this one, which stays cancelled.")
 
 
 @pytest.mark.covers("WB-33-logs")

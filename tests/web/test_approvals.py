@@ -86,6 +86,10 @@ def test_a_person_reads_the_conversation_and_approves_a_call_with_changes(
     page.locator('[data-field="account"]').get_by_role("button", name="Revert").click()
     page.get_by_label("Message to the agent").fill("Round down.")
     inspect(page, "approval")
+    # After one of two calls the run is not over.
+    page.get_by_role("article").get_by_role("link", name="Flow", exact=True).click()
+    told = page.get_by_role("region", name="What each decision would do")
+    expect(told).to_contain_text("the run still waits for another answer")
     page.get_by_role("button", name="Approve with changes (2)").click()
     expect(page.locator(".toast")).to_contain_text("Approve with changes (2) in")
     # Undo does not cover the decisions of the next question, beside the list or on a phone.

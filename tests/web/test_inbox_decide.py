@@ -23,6 +23,32 @@ def fill(page: Page) -> None:
     page.get_by_role("combobox", name="Account").select_option("4400")
 
 
+@pytest.mark.covers("WB-50", "WB-46")
+def test_the_focus_follows_an_armed_decision_and_a_comment_that_is_not_sent_is_kept(
+    server: WebServer, open_page: Opener
+) -> None:
+    hold = server.claim("D-7")
+    page = open_page(f"/inbox/mine/{hold['id']}")
+    reject = page.get_by_role("article").get_by_role("button", name="Reject")
+    reject.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name=re.compile("^Confirm"))).to_be_focused()
+    page.get_by_role("button", name="Back", exact=True).press("Enter")
+    expect(page.get_by_role("article").get_by_role("button", name="Refund")).to_be_focused()
+    page.get_by_label("Add a comment").fill("The frame is missing")
+    page.get_by_role("article").get_by_role("link", name="Data", exact=True).click()
+    page.get_by_role("article").get_by_role("link", name="Activity", exact=True).click()
+    expect(page.get_by_label("Add a comment")).to_have_value("The frame is missing")
+    page.reload()
+    expect(page.get_by_label("Add a comment")).to_have_value("The frame is missing")
+    page.get_by_role("button", name="Comment", exact=True).click()
+    expect(page.locator(".comments")).to_contain_text("The frame is missing")
+    expect(page.get_by_label("Add a comment")).to_have_value("")
+    page.reload()
+    expect(page.locator(".comments")).to_contain_text("The frame is missing")
+    expect(page.get_by_label("Add a comment")).to_have_value("")
+
+
 @pytest.mark.covers("WB-16")
 def test_only_enter_after_a_digit_decides_and_only_what_was_shown(
     server: WebServer, open_page: Opener

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { NOTHING, withEdges, withNodes } from "../src/models/canvasSelection";
+import { NOTHING, still, withEdges, withNodes } from "../src/models/canvasSelection";
 import { boxAt, documentView, graphView, statesOf } from "../src/models/canvasView";
 import { edgesOf, idProblem, renameNode, setInConfig } from "../src/models/documentData";
 import { renamedPorts } from "../src/models/renamed";
@@ -15,6 +15,13 @@ describe("what is selected", () => {
     const before = withEdges(NOTHING, [{ id: "a->b", selected: true }]);
     const clicked = withEdges(withNodes(before, [{ id: "ask", selected: true }]), [{ id: "a->b", selected: false }]);
     expect(clicked).toEqual({ nodes: ["ask"], edges: [] });
+  });
+
+  test("is only what is still there", () => {
+    const view = { nodes: [{ id: "ask" }], edges: [{ id: "a->b" }] };
+    expect(still({ nodes: ["set", "ask"], edges: ["gone"] }, view)).toEqual({ nodes: ["ask"], edges: [] });
+    const whole = { nodes: ["ask"], edges: ["a->b"] };
+    expect(still(whole, view)).toBe(whole);
   });
 });
 

@@ -15,3 +15,10 @@ export function withEdges(old: Selection, changes: readonly Change[]): Selection
   const chosen = changes.find((each) => each.selected);
   return chosen ? { nodes: [], edges: [chosen.id] } : old;
 }
+
+/** What of it the canvas still has: undo and the text take nodes and edges away. The same object if all of it. */
+export function still(old: Selection, view: { nodes: readonly { id: string }[]; edges: readonly { id: string }[] }): Selection {
+  const nodes = old.nodes.filter((id) => view.nodes.some((each) => each.id === id));
+  const edges = old.edges.filter((id) => view.edges.some((each) => each.id === id));
+  return nodes.length + edges.length === old.nodes.length + old.edges.length ? old : { nodes, edges };
+}

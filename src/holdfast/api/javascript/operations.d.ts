@@ -47,7 +47,7 @@ export interface Operations {
    * their version until they are migrated.
    */
   checkDocument(body?: ValidateFlow, options?: Options): Promise<FlowCheck>;
-  /** Whether active runs on other versions fit the newest version loaded here, and why not. */
+  /** Whether active runs on other versions fit the version that new runs start on, and why not. */
   checkFlow(flow: string, options?: Options): Promise<FlowCheck>;
   /** The history: created, notification sent, resolved and more, oldest first. */
   checkpointHistory(checkpoint: string, options?: Options): Promise<Page<EntryWire>>;

@@ -198,18 +198,18 @@ async def get_flow_drawing(call: ApiCall, flow: str, version: str) -> Response:
 
 @routes.get("/flows/{flow:path}/check", needs=Right.flows_read, raises=(FlowNotFoundError, InputError))
 async def check_flow(call: ApiCall, flow: str) -> FlowCheck:
-    """Whether active runs on other versions fit the newest version loaded here, and why not."""
+    """Whether active runs on other versions fit the version that new runs start on, and why not."""
     service = await call.runs()
     named = [p for p in service.runtime.programs.values() if p.graph.name == flow]
     # A worker of this server loads the documents of every tenant that it runs.
     loaded = [p for p in named if await is_visible_to_tenant(call, flow, p.version)]
-    if not loaded:
+    if not loaded and await DeployedFlows(service, call.tenant).current(flow) is None:
         await _versions(call, flow)
         raise InputError(
             f"the code of flow {flow!r} is not loaded here, so there is nothing to check runs against.",
             hint="Start the server with the file that defines it.",
         )
-    program = loaded[-1]
+    program = await find_program(call, flow)
     return await flow_check(call, program, await service.check(program))
 
 

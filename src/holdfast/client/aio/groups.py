@@ -577,7 +577,7 @@ class AsyncFlows(AsyncGroup):
         return await self._json(request, models.Arrangement)
 
     async def check(self, flow: str) -> models.FlowCheck:
-        """Whether active runs on other versions fit the newest version loaded here, and why not."""
+        """Whether active runs on other versions fit the version that new runs start on, and why not."""
         request = request_of("GET", "/v1/flows/{flow}/check", {"flow": flow})
         return await self._json(request, models.FlowCheck)
 

@@ -574,7 +574,7 @@ class Flows(Group):
         return self._json(request, models.Arrangement)
 
     def check(self, flow: str) -> models.FlowCheck:
-        """Whether active runs on other versions fit the newest version loaded here, and why not."""
+        """Whether active runs on other versions fit the version that new runs start on, and why not."""
         request = request_of("GET", "/v1/flows/{flow}/check", {"flow": flow})
         return self._json(request, models.FlowCheck)
 

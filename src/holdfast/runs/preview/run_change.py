@@ -99,7 +99,7 @@ async def preview_change(
         text=[],
         refused_without_consent=list(refused),
     )
-    return msgspec.structs.replace(found, text=list(_sentences(found)))
+    return msgspec.structs.replace(found, text=list(_sentences(found, row.status)))
 
 
 def _runs_again(story: Story, action: Action, record: int) -> Iterator[Visit]:
@@ -132,12 +132,13 @@ def _repeated(visits: Sequence[Visit], graph: Graph) -> list[RepeatedEffect]:
     return list(found.values())
 
 
-def _sentences(found: RunChangePreview) -> Iterator[str]:
+def _sentences(found: RunChangePreview, status: RunStatus) -> Iterator[str]:
+    fate = f"stays {run_label(status)}" if status in ENDED else "is cancelled"
     yield {
         "resume": "The run continues from its last checkpoint.",
         "retry": "What failed runs again, with all its attempts.",
         "fork": f"A new run starts from record {found.record}. This run is not changed.",
-        "rewind": f"A new run starts from record {found.record} and replaces this one, which is cancelled.",
+        "rewind": f"A new run starts from record {found.record} and replaces this one, which {fate}.",
         "cancel": "The run ends as cancelled. What runs is stopped; an effect that began may still happen.",
     }[found.action]
     if found.run_again:

@@ -102,7 +102,7 @@ export const inbox = {
   consequences: "What each decision would do",
   withProposed: "With the proposed values. This is a preview; nothing is changed.",
   withTyped: "With the values that you typed. This is a preview; nothing is changed.",
-  nothingFollows: "The run does nothing more.",
+  nothingFollows: "Nothing follows yet: the run still waits for another answer.",
   kindStep: "Step",
   kindEffect: "Effect",
   kindQuestion: "Question",

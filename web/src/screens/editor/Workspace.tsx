@@ -3,7 +3,7 @@ import { useSearch } from "@tanstack/react-router";
 import { Suspense, lazy, useCallback, useMemo, useState } from "react";
 import { useRight } from "@/app/useSession";
 import { Skeleton } from "@/components/Skeleton";
-import { NOTHING, type Selection } from "@/models/canvasSelection";
+import { NOTHING, type Selection, still } from "@/models/canvasSelection";
 import { groupsOf, notesOf } from "@/models/canvasNotes";
 import { MOST_DRAWN, boxAt, documentView, movedInto } from "@/models/canvasView";
 import { type FlowData, type Point, addNode, connect, moveNodes, nodesOf, removeParts } from "@/models/documentData";
@@ -32,7 +32,7 @@ export function Workspace({ given }: { given: EditedDocument }) {
   const saved = useSaved(given);
   const { edited, name, format } = saved;
   const { data, change } = edited;
-  const [selection, setSelection] = useState(NOTHING);
+  const [chosen, setSelection] = useState(NOTHING);
   const [part, setPart] = useState<Part>("node");
   const [isDeploying, setDeploying] = useState(false);
   const [isImporting, setImporting] = useState(false);
@@ -43,6 +43,7 @@ export function Workspace({ given }: { given: EditedDocument }) {
   const isArranged = nodes.some((each) => each.position === null);
   const { boxes, isReady } = useBoxes(edited.text, format, isArranged && !isLarge);
   const view = useMemo(() => documentView(data, boxes, check.data?.ports ?? {}), [data, boxes, check.data?.ports]);
+  const selection = useMemo(() => still(chosen, view), [chosen, view]);
   const extras = useMemo(() => ({ notes: notesOf(data, view), groups: groupsOf(data, view) }), [data, view]);
   const states = useRunStates(search.run ?? "");
   const problems = useMemo(() => check.data?.problems ?? [], [check.data?.problems]);

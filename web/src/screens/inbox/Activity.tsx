@@ -1,6 +1,5 @@
 /** History in sentences that the server makes, and comments. */
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
 import { Moment } from "@/components/Moment";
 import { Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
@@ -9,6 +8,7 @@ import { useOffline } from "@/live/useLive";
 import { partsOf } from "@/models/sentence";
 import { type Comment, type Hold, comment as addComment, getComments, getHistory, reply } from "@/services/holds";
 import { word } from "@/words";
+import { useKeptText } from "./keptDraft";
 import { t } from "./text";
 
 export function Activity({ hold }: { hold: Hold }) {
@@ -16,7 +16,7 @@ export function Activity({ hold }: { hold: Hold }) {
   const history = useQuery({ queryKey: ["history", hold.id, hold.version], queryFn: () => getHistory(hold.id) });
   const comments = useQuery({ queryKey: ["comments", hold.id], queryFn: () => getComments(hold.id) });
   const isOffline = useOffline();
-  const [text, setText] = useState("");
+  const [text, setText] = useKeptText(`comment.${hold.id}`);
   const adding = useMutation({
     mutationFn: () => addComment(hold.id, text.trim()),
     onSuccess: () => {
@@ -75,8 +75,8 @@ export function Activity({ hold }: { hold: Hold }) {
 
 function Reply({ hold, question, onDone }: { hold: Hold; question: Comment; onDone: () => void }) {
   const isOffline = useOffline();
-  const [text, setText] = useState("");
-  const sending = useMutation({ mutationFn: () => reply(hold.id, question.id, text.trim()), onSuccess: onDone });
+  const [text, setText] = useKeptText(`reply.${question.id}`);
+  const sending = useMutation({ mutationFn: () => reply(hold.id, question.id, text.trim()), onSuccess: () => { setText(""); onDone(); } });
   return (
     <form
       className="add-comment"

@@ -1,5 +1,5 @@
 /** The decisions, in the author's order, pinned to the bottom. */
-import { useEffect, useRef } from "react";
+import { useEffect, useEffectEvent, useRef } from "react";
 import { Moment } from "@/components/Moment";
 import { clock } from "@/models/time";
 import type { Option } from "@/services/holds";
@@ -23,8 +23,20 @@ type BarProps = {
 export function DecisionBar(props: BarProps) {
   const { options, armed, comment, commentError, disabled, saved } = props;
   const chosen = options.find((each) => each.id === armed);
+  const bar = useHeight();
+  const isPressed = useRef(false);
+  // The button that was pressed is gone: what comes next has the focus, and no letter is a key of the page.
+  const follow = useEffectEvent(() => {
+    const next = chosen?.requiresComment ? "#decision-comment" : ".decision-row button";
+    if (isPressed.current && document.activeElement === document.body) bar.current?.querySelector<HTMLElement>(next)?.focus();
+    isPressed.current = false;
+  });
+  const isArmed = chosen !== undefined;
+  useEffect(() => {
+    if (isArmed || isPressed.current) follow();
+  }, [isArmed]);
   return (
-    <div className="decisions" ref={useHeight()}>
+    <div className="decisions" ref={bar}>
       {comment || chosen?.requiresComment || chosen?.variant === "danger" ? (
         <div className="field" data-field="comment">
           <label className="field-label" htmlFor="decision-comment">
@@ -43,7 +55,17 @@ export function DecisionBar(props: BarProps) {
         </div>
       ) : null}
       {/* oxlint-disable-next-line jsx-a11y/no-static-element-interactions, jsx-a11y/click-events-have-key-events -- it only notes when one of its buttons was pressed */}
-      <div className="decision-row" onClickCapture={props.onPress}>
+      <div
+        className="decision-row"
+        onClickCapture={(event) => {
+          isPressed.current = true;
+          props.onPress(event);
+        }}
+        onKeyDown={(event) => {
+          // A key that is held down presses one button, not the one that takes its place.
+          if (event.repeat && (event.key === "Enter" || event.key === " ")) event.preventDefault();
+        }}
+      >
         {chosen ? (
           <>
             <button type="button" className={`button ${chosen.variant === "danger" ? "danger" : "primary"}`} disabled={disabled} onClick={() => props.onConfirm(chosen)}>

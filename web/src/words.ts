@@ -67,6 +67,7 @@ export function machineWord(wait: MachineWait): Shown {
 /** The status of a run, with the kind of thing that it waits for if it waits for no person. */
 export function statusWord(run: { status: string } & Waits, until = ""): Shown {
   const [machine] = run.machineWaits;
+  if (run.missing.length > 0) return { word: word("runWaitsWorker"), role: "queued", icon: "circle" };
   return run.status === "pending_input" && machine && !run.asks ? machineWord(machine) : runWord(run.status, until);
 }
 

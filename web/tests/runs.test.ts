@@ -9,6 +9,7 @@ import { editedWith, inputFields, valuesFrom } from "@/models/schemaForm";
 import { changesBetween, schemaFor } from "@/models/state";
 import { differenceText, lineKind, sidesOf, targetOf, writeTarget } from "@/models/diff";
 import { objectIn, patchOf, treeOf } from "@/models/tree";
+import { statusWord } from "@/words";
 
 const at = (second: number): string => new Date(1_800_000_000_000 + second * 1000).toISOString();
 const ms = (second: number): number => 1_800_000_000_000 + second * 1000;
@@ -297,5 +298,13 @@ describe("a comparison", () => {
   it("marks lines and writes differences", () => {
     expect(["@@ -1 +1 @@", "-a", "+b", " c", "… and 3 lines more"].map(lineKind)).toEqual(["place", "removed", "added", "same", "place"]);
     expect([differenceText(1, 3), differenceText(3, 1), differenceText(2, 2), differenceText(0, 0.01234, 4)]).toEqual(["+2", "−2", "", "+0.0123"]);
+  });
+});
+
+describe("the status of a run", () => {
+  it("says that no live worker can serve it", () => {
+    const run = { status: "pending", machineWaits: [], asks: false, missing: ["backend:reviewer"] };
+    expect(statusWord(run).word).toBe("Waiting for a worker");
+    expect(statusWord({ ...run, missing: [] }).word).toBe("Queued");
   });
 });

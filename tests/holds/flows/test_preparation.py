@@ -92,11 +92,12 @@ async def test_a_deadline_in_the_past_is_taken_and_acted_on_by_the_next_sweep(pl
     hf = await furnished(place, deadlines=Step(expires_at=1))
     flow = asking()
     result = await flow.run(on=hf)
-    assert (result.status, result.holds[0].expires_at) == (RunStatus.pending_input, 1)
-    result = await flow.resume(result.run_id, on=hf)
+    # On a busy machine a sweep comes before the run is left.
+    if result.status is RunStatus.pending_input:
+        result = await flow.resume(result.run_id, on=hf)
     assert result.status is RunStatus.failed
     (hold,) = await (await hf.open()).holds(run=RunId(result.run_id))
-    assert hold.status is HoldStatus.expired
+    assert (hold.status, hold.expires_at) == (HoldStatus.expired, 1)
 
 
 async def test_records_keep_their_order_when_others_write_while_a_question_is_looked_up(place: Place) -> None:

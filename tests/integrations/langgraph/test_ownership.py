@@ -10,7 +10,7 @@ from langgraph.errors import EmptyInputError
 from langgraph.graph import START, StateGraph
 
 from holdfast import Holdfast
-from holdfast.errors import ThreadOwnedError
+from holdfast.errors import StoreUnavailableError, ThreadOwnedError
 from holdfast.integrations.langgraph import HoldfastSaver, private_names
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.conformance.langgraph_ownership import LanggraphOwnershipSuite
@@ -150,6 +150,27 @@ async def test_a_program_that_keeps_the_error_of_an_invocation_can_resume_the_th
         kept.append(empty.value)
         assert await invoke({"n": 5}) == {"n": 6}
         assert all(each.__traceback__ is not None for each in kept)
+
+
+@pytest.mark.covers("IN-23")
+async def test_a_release_that_failed_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[Any] = [{"configurable": {"thread_id": f"t{n}"}} for n in range(3)]
+    async with HoldfastSaver.open(f"sqlite:{tmp_path / 't.db'}?sync=normal") as saver:
+        store, failed = await saver.store(), threading.Event()
+        release = store.release_graph_claim
+
+        async def away(claim: Any) -> bool:
+            if threading.current_thread().name == "holdfast-saver":
+                failed.set()
+                raise StoreUnavailableError("on purpose")
+            return await release(claim)
+
+        monkeypatch.setattr(store, "release_graph_claim", away)
+        graph = failing_once([]).compile(checkpointer=saver)
+        await asyncio.gather(*(graph.ainvoke({"n": 0}, each) for each in threads))
+        await asyncio.to_thread(failed.wait, 20)
+        for each in threads:
+            assert await graph.ainvoke({"n": 1}, each) == {"n": 2}
 
 
 @pytest.mark.covers("IN-3")

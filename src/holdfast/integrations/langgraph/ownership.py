@@ -195,7 +195,8 @@ class ThreadOwners:
                     due = loop.time() + interval
                     await self._renew(store)
             except HoldfastError:
-                log.warning("claims of threads could not be renewed or released", exc_info=True)
+                if not self._closed:  # else the store may be closed too
+                    log.warning("claims of threads could not be renewed or released", exc_info=True)
 
     async def _renew(self, store: Store) -> None:
         if any(not each.used for each in list(self._live.values())):
@@ -220,12 +221,16 @@ class ThreadOwners:
             except IndexError:
                 break
             (found if thread is None or gone.thread == thread else self._ended).append(gone)
-        if len(found) == 1:
-            # Not as a task: a local store does it at once, before another invocation can ask for the thread.
-            await store.release_graph_claim(found[0])
-        else:
-            # Together: a store writes calls that are made at once in one transaction.
-            await asyncio.gather(*(store.release_graph_claim(each) for each in found))
+        try:
+            if len(found) == 1:
+                # Not as a task: a local store does it at once, before another invocation asks for the thread.
+                await store.release_graph_claim(found[0])
+            else:
+                # Together: a store writes calls that are made at once in one transaction.
+                await asyncio.gather(*(store.release_graph_claim(each) for each in found))
+        except HoldfastError:
+            self._ended.extend(found)  # those that were released are refused the next time
+            raise
 
     async def close(self) -> None:
         """Gives up all claims."""

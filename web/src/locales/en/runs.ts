@@ -1,5 +1,6 @@
 export const runs = {
   title: "Runs",
+  missing: "The run waits for a worker with:",
   unstored: "The run waits for the blob store and goes on by itself.",
   search: "Search",
   searchExample: "status:failed flow:claims created<2d took>1h",

@@ -9,6 +9,7 @@ export const words = {
   runWaitsRun: "Waiting for a child run",
   runWaitsQueue: "Waiting for a message",
   runWaitsOther: "Waiting for another system",
+  runWaitsWorker: "Waiting for a worker",
   runPaused: "Paused at breakpoint",
   runInterrupted: "Interrupted",
   runCompleted: "Completed",

@@ -1,8 +1,9 @@
 """Threads of graphs, many in one statement: puts under a claim, claims and releases.
 
 A statement is a transaction by itself: one round trip. It does what is plain; what it did not take is done
-one by one by the shared module, where everything can be checked and answered. All of them lock rows of
-threads in the order of (tenant, thread): so no two groups wait for each other.
+one by one by the shared module, where everything can be checked and answered. Also a thread that another
+transaction has locked: the others of the group do not wait for it. Claims wait, in the order of (tenant,
+thread): so no two groups wait for each other.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ WHERE known.owner IS NULL OR known.claimed_until <= ?::bigint OR known.owner = e
 RETURNING owner, term, claimed_until"""
 # A thread that may be empty is left to the shared module, which deletes it under the same lock.
 _RELEASE = f"""
-WITH held AS ({_HELD} FOR UPDATE OF t)
+WITH held AS ({_HELD} FOR UPDATE OF t SKIP LOCKED)
 UPDATE @graph_threads AS t SET owner = NULL, claimed_until = NULL FROM held
 WHERE t.number = held.number
 AND EXISTS (SELECT 1 FROM @graph_checkpoints AS c WHERE c.thread_number = t.number)
@@ -67,7 +68,7 @@ RETURNING held.nth"""
 
 @lru_cache
 def _put(*, checkpoints: bool, values: bool, writes: bool) -> str:
-    parts = [f"held AS ({_HELD} FOR SHARE OF t)"]
+    parts = [f"held AS ({_HELD} FOR SHARE OF t SKIP LOCKED)"]
     parts += [f"placed AS ({_PLACED})"] * checkpoints
     parts += [f"valued AS ({_VALUED})"] * values
     parts += [f"written AS ({_WRITTEN})"] * writes
@@ -75,14 +76,17 @@ def _put(*, checkpoints: bool, values: bool, writes: bool) -> str:
 
 
 async def put(conn: PostgresConnection, now: int, batches: Sequence[GraphBatch]) -> list[bool]:
-    """Which of them were written. The others are refused, or have a checkpoint that another of them has."""
+    """Which of them were written. The others are refused, have a checkpoint or a write that another of them
+    has, or their thread is locked."""
     threads = list[tuple[Any, ...]]()
     checkpoints = dict[tuple[str, ...], tuple[Any, ...]]()
     values, writes = list[tuple[Any, ...]](), dict[tuple[Any, ...], tuple[Any, ...]]()
     for nth, batch in enumerate(batches):
         place = (batch.tenant, batch.thread)
         row = batch.checkpoints[0] if batch.checkpoints else None
-        if batch.claim is None or (row and (*place, row.ns, row.id) in checkpoints):
+        keys = [(*place, w.checkpoint, w.ns, w.task, w.idx) for w in batch.writes]
+        # One of two that write the same may be of a former owner, and refused: then the other's must count.
+        if batch.claim is None or (row and (*place, row.ns, row.id) in checkpoints) or writes.keys() & keys:
             continue
         threads.append((nth, *place, batch.claim.owner, batch.claim.term))
         if row is not None:
@@ -93,8 +97,7 @@ async def put(conn: PostgresConnection, now: int, batches: Sequence[GraphBatch])
                 for v in batch.values
                 if v.number in refs
             ]
-        for w in batch.writes:
-            key = (*place, w.checkpoint, w.ns, w.task, w.idx)
+        for key, w in zip(keys, batch.writes, strict=True):
             if w.idx < 0 or key not in writes:
                 writes[key] = (nth, *write_values(w))
     text = _put(checkpoints=bool(checkpoints), values=bool(values), writes=bool(writes))
@@ -128,7 +131,8 @@ async def claim(
 
 
 async def release(conn: PostgresConnection, claims: Sequence[GraphExtension]) -> list[bool]:
-    """Which of them were released. The others are not the threads' any more, or the thread may be empty."""
+    """Which of them were released. The others are not the threads' any more, or the thread may be empty, or
+    is locked."""
     rows = [(nth, c.tenant, c.thread, c.claim.owner, c.claim.term) for nth, c in enumerate(claims)]
     return _done(await conn.rows(_RELEASE, *_columns(rows)), len(claims))
 

@@ -340,7 +340,7 @@ def _question(
             hint=f"The effect happens only after {APPROVE!r}; all other options reject it.",
         )
     options.setdefault("context", {"arguments": "{{arguments}}", "key": "{{key}}"})
-    return prompt, {**options, "prompt": "{{question}}", "bind": "decision"}
+    return cast("TextOfCall", prompt), {**options, "prompt": "{{question}}", "bind": "decision"}
 
 
 def _is_storable(kind: type) -> bool:

@@ -29,7 +29,13 @@ from holdfast import (
     Worker,
 )
 from holdfast.app.effect_function import effect_of
-from holdfast.errors import HoldfastError, RunCancelledError, RunExistsError, ValueNotStorableError
+from holdfast.errors import (
+    HoldfastError,
+    RunCancelledError,
+    RunExistsError,
+    SettingsError,
+    ValueNotStorableError,
+)
 from holdfast.runs import create
 from holdfast.testing.clock import FakeClock
 
@@ -407,6 +413,12 @@ async def test_a_worker_runs_what_was_approved(memory: Holdfast) -> None:
         ({"key": "{{order}}", "wait": "soon"}, "wait is"),
         ({"key": "{{order}}", "effect": "dangerous"}, "effect"),
         ({"key": "{{order}}", "in_doubt": "probe"}, "probe="),
+        ({"key": "{{order}}", "probe": 3}, "probe is 3"),
+        ({"key": 5}, "key is 5"),
+        ({"key": "{{order}}", "tenant": None}, "tenant is None"),
+        ({"key": "{{order}}", "hold": 5}, "asks 5"),
+        ({"key": "{{order}}", "secrets": ["crad"]}, "hides 'crad'"),
+        ({"key": "{{order}}\ud800"}, "surrogate"),
     ],
 )
 async def test_a_wrong_declaration_says_what_to_write(
@@ -420,10 +432,31 @@ def _sample(order: str) -> str:
     return order
 
 
+async def test_a_question_does_not_show_secret_arguments(memory: Holdfast) -> None:
+    asked = memory.effect(key="pay", hold="Pay with {{order}}?", secrets=["order"])(_sample)
+    with pytest.raises(EffectWaitingError) as waiting:
+        asked("4111")
+    (hold,) = await (await memory.service()).holds(str(waiting.value.facts["run"]))
+    assert "4111" not in hold.prompt
+
+
+async def test_a_judge_that_is_not_there_is_refused(memory: Holdfast) -> None:
+    asked = memory.effect(key="{{order}}", hold={"prompt": "Pay?", "shadow": "nobody"})(_sample)
+    with pytest.raises(SettingsError, match="no judge here"):
+        asked("A17")
+
+
+async def test_a_schedule_of_an_effect_is_refused(memory: Holdfast) -> None:
+    with pytest.raises(InputError, match="started by calls"):
+        await (await memory.schedules()).put("hourly", "effect.pay", every="1h")
+
+
 async def test_one_name_is_one_function(memory: Holdfast) -> None:
     memory.effect(key="{{order}}", name="pay")(_sample)
     with pytest.raises(InputError, match="name="):
         memory.effect(key="{{order}}", name="pay")(answer)
+    with pytest.raises(InputError, match="name="):
+        memory.effect(key="{{order}}")(lambda order: order)
     with pytest.raises(InputError, match="generator"):
 
         @memory.effect(key="x")

@@ -48,6 +48,7 @@ async def perform(
     on_conflict: str,
 ) -> Any:
     """What the function returned, now or in an earlier call with this key."""
+    function.hf.require_judges(function.flow.program())
     function.hf.register(function.flow.program())
     # First: with the program its types are known, which the arguments may have.
     service = await function.hf.service()

@@ -22,6 +22,7 @@ from holdfast.model.template import as_text, compile_template
 from holdfast.runs.context.context import Context
 from holdfast.runs.driver.retryable_errors import is_declared
 from holdfast.types.ids import DEFAULT_TENANT, EFFECT_FLOW, RunId, effect_run_id
+from holdfast.types.redaction import MASK
 from holdfast.types.status import REPEATABLE
 from holdfast.types.text import clean_text, require_text
 from holdfast.types.value import freeze, thaw
@@ -86,8 +87,10 @@ class EffectFunction:
         self.name = name or getattr(fn, "__name__", type(fn).__name__)
         self.is_async = is_coroutine(fn)
         self.key, self.tenant, self.started_by = key, tenant, started_by
+        if self.name == "<lambda>":
+            raise InputError("an effect is a lambda: all of them have one name.", hint="Give name=.")
         self.signature = _signature(fn, self.name)
-        self.ignored = self._ignored(ignore)
+        self.ignored = frozenset(self._named(ignore, "ignores")) | self._owner()
         self.question, self._hold = _question(hold, self.name)
         self.probe = probe
         # Calls that this process advances at the moment.
@@ -96,23 +99,29 @@ class EffectFunction:
         self.is_repeatable = effect in REPEATABLE or in_doubt == "retry"
         self.flow = self._flow(effect, in_doubt, dict(policies), dict(settings))
 
-    def _ignored(self, given: Iterable[str]) -> frozenset[str]:
+    def _named(self, given: Iterable[str], does: str) -> list[str]:
+        """Names of parameters. Raises InputError for one that the function does not take."""
         names = list(self.signature.parameters)
         wanted = [given] if isinstance(given, str) else list(given)
         unknown = sorted(set(wanted) - set(names))
         if unknown:
             raise InputError(
-                f"the effect {self.name!r} ignores {', '.join(map(repr, unknown))}, which its function does "
+                f"the effect {self.name!r} {does} {', '.join(map(repr, unknown))}, which its function does "
                 "not take.",
                 hint=f"Its parameters are: {', '.join(names) or 'none'}.",
             )
-        return frozenset(wanted) | frozenset(names[:1]) & frozenset(_OWNER)
+        return wanted
+
+    def _owner(self) -> frozenset[str]:
+        return frozenset(list(self.signature.parameters)[:1]) & frozenset(_OWNER)
 
     # ------------------------------------------------------------------ as a flow
     def _flow(
         self, effect: str, in_doubt: str, policies: dict[str, Any], settings: dict[str, Any]
     ) -> Flow[EffectState]:
-        settings["secrets"] = [f"arguments.{each}" for each in settings.get("secrets") or ()]
+        hidden = settings.get("secrets") or ()
+        self.hidden = frozenset(self._named([each.partition(".")[0] for each in hidden], "hides"))
+        settings["secrets"] = [f"arguments.{each}" for each in hidden]
         settings["types"] = (*settings.get("types", ()), *self._types())
         made: Flow[EffectState] = Flow(f"{EFFECT_FLOW}{self.name}", state=EffectState, **settings)
         if in_doubt == "retry":
@@ -253,6 +262,8 @@ class EffectFunction:
         if callable(given):
             return require_text(call_plain(given, *bound.args, **bound.kwargs), where)
         names = {**bound.arguments}
+        if what == "hold":
+            names |= dict.fromkeys(self.hidden & names.keys(), MASK)
         for parameter in self.signature.parameters.values():
             if parameter.kind is parameter.VAR_KEYWORD:
                 names |= names.get(parameter.name, {})
@@ -263,7 +274,7 @@ class EffectFunction:
                 f"{where}: {error}.",
                 hint=f"It may use the parameters: {', '.join(self.signature.parameters)}.",
             ) from error
-        return found if isinstance(found, str) else as_text(found)
+        return require_text(found if isinstance(found, str) else as_text(found), where)
 
     # ------------------------------------------------------------------ around the function
     def wrapped(self, wait: float | None, on_conflict: str) -> Callable[..., Any]:
@@ -315,6 +326,11 @@ def _question(
     prompt: Any = options.pop("prompt", True)
     if prompt is True:
         prompt = f"Run {name}?"
+    if not (isinstance(prompt, str) or callable(prompt)):
+        raise InputError(
+            f"the hold of the effect {name!r} asks {clean_text(repr(prompt), 80)}.",
+            hint="Give the question, a function that returns it, True, or a dict of options.",
+        )
     chosen: list[Any] = options.setdefault("options", list(OPTIONS))
     names: list[Any] = [getattr(each, "id", each) for each in chosen]
     names += [cast("Mapping[str, Any]", each).get("id") for each in chosen if isinstance(each, Mapping)]
@@ -324,7 +340,7 @@ def _question(
             hint=f"The effect happens only after {APPROVE!r}; all other options reject it.",
         )
     options.setdefault("context", {"arguments": "{{arguments}}", "key": "{{key}}"})
-    return prompt, {**options, "prompt": "{{question}}", "bind": "decision"}
+    return cast("TextOfCall", prompt), {**options, "prompt": "{{question}}", "bind": "decision"}
 
 
 def _is_storable(kind: type) -> bool:

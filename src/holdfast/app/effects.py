@@ -74,6 +74,11 @@ class EffectDeclarations:
                 f"an effect has probe= and in_doubt={in_doubt!r}.",
                 hint="Leave in_doubt out: a person is asked where the probe cannot tell.",
             )
+        if probe is not None and not callable(probe):
+            raise InputError(
+                f"probe is {probe!r}.", hint="Give a function of the same arguments that finds out."
+            )
+        _require_texts(key=key, tenant=tenant)
         if in_doubt == "probe" and probe is None:
             raise InputError("in_doubt is 'probe', and there is none.", hint="Give probe= a function.")
 
@@ -105,6 +110,14 @@ class EffectDeclarations:
 def _place(fn: Callable[..., Any]) -> str:
     kind = fn if hasattr(fn, "__qualname__") else type(fn)
     return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _require_texts(**given: Any) -> None:
+    for name, value in given.items():
+        if not (isinstance(value, str) or callable(value)):
+            raise InputError(
+                f"{name} is {value!r}.", hint=f"Give a template or a function: {name}='refund-{{{{order}}}}'."
+            )
 
 
 def _patience(wait: float | str | timedelta | None) -> float | None:

@@ -121,7 +121,14 @@ def _require_call_of_effect(flow: str, tenant: str, run_id: str | None, key: str
     """Raises InputError for a run of an effect that is not that of its key: it would keep the key from being
     used, and the function is not called for it."""
     effect = flow.removeprefix(EFFECT_FLOW)
-    if effect != flow and (key is None or run_id != effect_run_id(tenant, effect, key)):
+    if key is None or run_id != effect_run_id(tenant, effect, key):
+        require_no_effect(flow)
+
+
+def require_no_effect(flow: str) -> None:
+    """Raises InputError for a flow whose runs only calls of an effect start."""
+    effect = flow.removeprefix(EFFECT_FLOW)
+    if effect != flow:
         raise InputError(
             f"runs of {flow!r} are started by calls of the effect {effect!r} only.",
             hint="Call the function that is declared with @hf.effect; a flow needs another name.",

@@ -16,6 +16,7 @@ from holdfast.errors import (
     StoreBusyError,
 )
 from holdfast.model.program import Program
+from holdfast.runs.create import require_no_effect
 from holdfast.runs.input_check import checked_input
 from holdfast.runs.schedules.cron import fires_at, following, upcoming
 from holdfast.runs.schedules.derive import run_id_for, with_instant, with_next_at
@@ -78,6 +79,7 @@ class ScheduleService:
             if isinstance(flow, str)
             else await _startable_flow(flow, made, self.store.now(), tenant)
         )
+        require_no_effect(named)
 
         def change(known: Schedule | None) -> Schedule:
             if known is None:

@@ -263,6 +263,27 @@ class GraphThreadSuite:
         assert found is not None
         assert [(w.idx, w.data) for w in found.writes] == [(-1, b"e"), (0, b"w")]
 
+    @pytest.mark.covers("IN-12", "IN-22")
+    async def test_what_a_former_owner_writes_at_once_does_not_replace_what_the_owner_writes(
+        self, kit: StoreKit
+    ) -> None:
+        claim = await claimed(kit, "o")
+        assert isinstance(claim, GraphClaim)
+        lost = replace_owner(claim)
+        await put(kit, checkpoint("1"), claim=claim)
+        # The first call is sent alone: those behind it are a group.
+        answers = await asyncio.gather(
+            put(kit, write("1", 9, b"first"), claim=claim),
+            put(kit, write("1", 0, b"of the former"), claim=lost),
+            put(kit, write("1", 0, b"of the owner"), write("1", -1, b"of the owner"), claim=claim),
+            put(kit, write("1", -1, b"of the former"), claim=lost),
+        )
+        assert [each is None for each in answers] == [True, False, True, False]
+        found = await kit.store.graph_checkpoint("t", "a", "")
+        assert found is not None
+        written = [(w.idx, w.data) for w in found.writes]
+        assert written == [(-1, b"of the owner"), (0, b"of the owner"), (9, b"first")]
+
     async def test_of_claims_made_at_once_one_of_a_thread_is_given(self, kit: StoreKit) -> None:
         asked = [(f"o{n}", f"t{n % 3}") for n in range(9)]
         answers = await asyncio.gather(*(claimed(kit, owner, thread) for owner, thread in asked))

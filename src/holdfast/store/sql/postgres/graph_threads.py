@@ -76,15 +76,17 @@ def _put(*, checkpoints: bool, values: bool, writes: bool) -> str:
 
 
 async def put(conn: PostgresConnection, now: int, batches: Sequence[GraphBatch]) -> list[bool]:
-    """Which of them were written. The others are refused, have a checkpoint that another of them has, or
-    their thread is locked."""
+    """Which of them were written. The others are refused, have a checkpoint or a write that another of them
+    has, or their thread is locked."""
     threads = list[tuple[Any, ...]]()
     checkpoints = dict[tuple[str, ...], tuple[Any, ...]]()
     values, writes = list[tuple[Any, ...]](), dict[tuple[Any, ...], tuple[Any, ...]]()
     for nth, batch in enumerate(batches):
         place = (batch.tenant, batch.thread)
         row = batch.checkpoints[0] if batch.checkpoints else None
-        if batch.claim is None or (row and (*place, row.ns, row.id) in checkpoints):
+        keys = [(*place, w.checkpoint, w.ns, w.task, w.idx) for w in batch.writes]
+        # One of two that write the same may be of a former owner, and refused: then the other's must count.
+        if batch.claim is None or (row and (*place, row.ns, row.id) in checkpoints) or writes.keys() & keys:
             continue
         threads.append((nth, *place, batch.claim.owner, batch.claim.term))
         if row is not None:
@@ -95,8 +97,7 @@ async def put(conn: PostgresConnection, now: int, batches: Sequence[GraphBatch])
                 for v in batch.values
                 if v.number in refs
             ]
-        for w in batch.writes:
-            key = (*place, w.checkpoint, w.ns, w.task, w.idx)
+        for key, w in zip(keys, batch.writes, strict=True):
             if w.idx < 0 or key not in writes:
                 writes[key] = (nth, *write_values(w))
     text = _put(checkpoints=bool(checkpoints), values=bool(values), writes=bool(writes))

@@ -52,7 +52,7 @@ async def test_a_claim_whose_caller_was_cancelled_is_given_up() -> None:
         await lock.start()
         await other.fetch("SELECT FROM cancelled_savers.graph_threads WHERE thread = 'a' FOR UPDATE")
         claimed = asyncio.ensure_future(saver.owners.claim("a"))
-        while not await other.fetch("SELECT FROM pg_locks WHERE NOT granted"):
+        while not await other.fetch("SELECT FROM pg_locks WHERE NOT granted"):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         claimed.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -60,6 +60,6 @@ async def test_a_claim_whose_caller_was_cancelled_is_given_up() -> None:
         await lock.rollback()
         await other.close()
         async with asyncio.timeout(60):
-            while (await store.graph_threads("default"))[0].claim is not None:
+            while (await store.graph_threads("default"))[0].claim is not None:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
             await saver.owners.claim("a")

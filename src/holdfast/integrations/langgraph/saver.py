@@ -195,9 +195,10 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
             return None
         claim = given.get(private_names.CLAIM)
         if not isinstance(claim, ThreadClaim) or claim.thread != place.thread:
-            claim = await self.owners.claim(
-                place.thread, nested=bool(given.get(private_names.TASK)), ends=ends
-            )
+            # A node that invokes a graph on another thread, with its own configuration, is no part of what
+            # runs on that thread.
+            nested = bool(given.get(private_names.TASK)) and not isinstance(claim, ThreadClaim)
+            claim = await self.owners.claim(place.thread, nested=nested, ends=ends)
             # The loop's own copy: a first invocation has no checkpoint that could carry it.
             given[private_names.CLAIM] = claim
         return claim

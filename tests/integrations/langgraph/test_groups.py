@@ -44,8 +44,8 @@ async def test_a_claim_whose_caller_was_cancelled_is_given_up() -> None:
     await postgres.empty("cancelled_savers")
     address = postgres.with_setting(postgres.database(), schema="cancelled_savers")
     async with HoldfastSaver.open(address, lease="10m") as saver, HoldfastSaver.open(address) as reader:
-        async with saver.own("a"):
-            await saver.aput(config_of("a"), checkpoint_of("1", {}, {}), {}, {})
+        async with reader.own("a"):
+            await reader.aput(config_of("a"), checkpoint_of("1", {}, {}), {}, {})
         store = await reader.store()
         other = await driver.connect(postgres.database())
         lock = other.transaction()

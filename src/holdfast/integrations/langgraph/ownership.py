@@ -118,6 +118,7 @@ class ThreadOwners:
     def _unclaimed(self, thread: str, asked: asyncio.Future[GraphClaim | GraphRefusal]) -> None:
         if not asked.cancelled() and asked.exception() is None and isinstance(asked.result(), GraphClaim):
             claim: Any = asked.result()
+            self._start()  # perhaps it was the first claim
             self._end(GraphExtension(tenant=self._tenant, thread=thread, claim=claim))
 
     def _made(self, thread: str, claim: GraphClaim, ends: OnEnd | None) -> ThreadClaim:
@@ -130,10 +131,14 @@ class ThreadOwners:
             ends(ending)
         with self._lock:
             self._live[thread] = made
+        self._start()
+        return made
+
+    def _start(self) -> None:
+        with self._lock:
             if self._wake is None and not self._closed:
                 self._wake = _nothing
                 self._loop.submit(self._serve())
-        return made
 
     def _end(self, gone: GraphExtension) -> None:
         live = self._live.get(gone.thread)
@@ -193,6 +198,7 @@ class ThreadOwners:
     async def _serve(self) -> None:
         loop, woken = asyncio.get_running_loop(), asyncio.Event()
         self._wake = lambda: loop.call_soon_threadsafe(woken.set) and None
+        woken.set()  # what has ended until now has woken nobody
         interval = self._lease / MICROS / 3
         due = loop.time() + interval
         while not self._closed:

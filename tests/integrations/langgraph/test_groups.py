@@ -36,3 +36,30 @@ async def test_a_thread_that_is_locked_does_not_hold_up_those_put_with_it() -> N
         await other.close()
         await puts[0]
         assert await saver.aget_tuple(config_of("a")) is not None
+
+
+@pytest.mark.anyio
+@pytest.mark.covers("IN-23")
+async def test_a_claim_whose_caller_was_cancelled_is_given_up() -> None:
+    await postgres.empty("cancelled_savers")
+    address = postgres.with_setting(postgres.database(), schema="cancelled_savers")
+    async with HoldfastSaver.open(address, lease="10m") as saver, HoldfastSaver.open(address) as reader:
+        async with reader.own("a"):
+            await reader.aput(config_of("a"), checkpoint_of("1", {}, {}), {}, {})
+        store = await reader.store()
+        other = await driver.connect(postgres.database())
+        lock = other.transaction()
+        await lock.start()
+        await other.fetch("SELECT FROM cancelled_savers.graph_threads WHERE thread = 'a' FOR UPDATE")
+        claimed = asyncio.ensure_future(saver.owners.claim("a"))
+        while not await other.fetch("SELECT FROM pg_locks WHERE NOT granted"):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        claimed.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await claimed
+        await lock.rollback()
+        await other.close()
+        async with asyncio.timeout(60):
+            while (await store.graph_threads("default"))[0].claim is not None:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+            await saver.owners.claim("a")

@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, TypedDict
 
 import pytest
+from langchain_core.runnables import RunnableConfig
 from langgraph.errors import EmptyInputError
 from langgraph.graph import START, StateGraph
 
@@ -193,3 +194,33 @@ async def test_the_loop_of_langgraph_shows_its_end(tmp_path: Path) -> None:
         await asyncio.to_thread(graph.invoke, {"n": 0}, config)
         await graph.aget_state(config)
     assert [each is None for each in seen] == [False, False, True], private_names.__file__
+
+
+@pytest.mark.covers("IN-20", "IN-21")
+async def test_a_node_that_invokes_a_graph_on_a_thread_in_use_is_refused(tmp_path: Path) -> None:
+    begun, end = asyncio.Event(), asyncio.Event()
+    ran: list[int] = []
+
+    async def work(state: Counted) -> Counted:
+        ran.append(state["n"])
+        begun.set()
+        await end.wait()
+        return state
+
+    async def call(_state: Counted, config: RunnableConfig) -> Counted:
+        place = {**(config.get("configurable") or {}), "thread_id": "t", "checkpoint_ns": ""}
+        return await agent.ainvoke({"n": 2}, {**config, "configurable": place})
+
+    async with HoldfastSaver.open(f"sqlite:{tmp_path / 't.db'}?sync=normal") as saver:
+        agent: Any = StateGraph(Counted).add_node("work", work).add_edge(START, "work").compile(saver)
+        outer: Any = StateGraph(Counted).add_node("call", call).add_edge(START, "call").compile(saver)
+        first = asyncio.ensure_future(agent.ainvoke({"n": 1}, {"configurable": {"thread_id": "t"}}))
+        await begun.wait()
+        second = asyncio.ensure_future(outer.ainvoke({"n": 0}, {"configurable": {"thread_id": "outer"}}))
+        while not second.done() and len(ran) == 1:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        end.set()
+        with pytest.raises(ThreadOwnedError):
+            await second
+        await first
+        assert ran == [1]

@@ -373,3 +373,34 @@ async def test_a_thread_that_another_process_has_is_left_for_the_next_time(tmp_p
             assert (await checkpoints(saver, "a"), await checkpoints(saver, "b")) == (3, 1)
         await saver.apply_retention()
         assert await checkpoints(saver, "a") == 1
+
+
+@pytest.mark.covers("IN-12")
+async def test_what_follows_a_repeated_put_is_readable(saver: HoldfastSaver) -> None:
+    text = "".join(str(n) for n in range(1000))
+    first = checkpoint_of("1", {"text": text}, {"text": "1"})
+    for name in ("1", "2", "1"):
+        given = first if name == "1" else checkpoint_of("2", {"text": text}, {"text": "1"})
+        for _ in range(2):
+            await saver.aput(CONFIG, given, {}, {"text": "1"})
+    kept = checkpoint_of("3", {"text": text, "n": 1}, {"text": "1", "n": "1"})
+    await saver.aput(config_of("t", "2"), kept, {}, {"n": "1"})
+    longer = checkpoint_of("4", {"text": text + "end"}, {"text": "2"})
+    await saver.aput(config_of("t", "3"), longer, {}, {"text": "2"})
+    found = [each.checkpoint["channel_values"]["text"] async for each in saver.alist(CONFIG)]
+    assert found == [text + "end", text, text, text]
+
+
+@pytest.mark.covers("IN-15")
+async def test_a_thread_that_another_process_deleted_begins_with_whole_values(
+    saver: HoldfastSaver, tmp_path: Path
+) -> None:
+    text = "".join(str(n) for n in range(1000))
+    for name in ("1", "2"):
+        assert await saver.aget_tuple(CONFIG) is None
+        await saver.aput(CONFIG, checkpoint_of(name, {"text": text}, {"text": name}), {}, {"text": name})
+        found = await saver.aget_tuple(CONFIG)
+        assert found is not None
+        assert found.checkpoint["channel_values"] == {"text": text}
+        async with HoldfastSaver.open(f"sqlite:{tmp_path / 'threads.db'}?sync=normal") as other:
+            await other.adelete_thread("t")

@@ -13,7 +13,8 @@ import weakref
 from collections import deque
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 from holdfast.errors import HoldfastError, LeaseLostError, ThreadOwnedError
 from holdfast.integrations.langgraph.portal import LoopThread
@@ -91,7 +92,7 @@ class ThreadOwners:
                 owner=f"{self._name}/{secrets.token_hex(6)}",
                 ttl=self._lease,
             )
-            answer = await store.claim_graph_thread(want)
+            answer = await self._ask_for(store, want)
             if isinstance(answer, GraphClaim):
                 return self._made(thread, answer, ends)
             if self._is_mine(answer) and not collected and self._live.get(thread) is not None:
@@ -105,6 +106,21 @@ class ThreadOwners:
                 raise owned_error(thread, answer)
             await asyncio.sleep(_AGAIN)
 
+    async def _ask_for(self, store: Store, want: GraphClaimRequest) -> GraphClaim | GraphRefusal:
+        """A caller that is cancelled meanwhile leaves no claim behind: a store completes what was sent."""
+        asked = asyncio.ensure_future(store.claim_graph_thread(want))
+        try:
+            return await asyncio.shield(asked)
+        except asyncio.CancelledError:
+            asked.add_done_callback(partial(self._unclaimed, want.thread))
+            raise
+
+    def _unclaimed(self, thread: str, asked: asyncio.Future[GraphClaim | GraphRefusal]) -> None:
+        if not asked.cancelled() and asked.exception() is None and isinstance(asked.result(), GraphClaim):
+            claim: Any = asked.result()
+            self._start()  # perhaps it was the first claim
+            self._end(GraphExtension(tenant=self._tenant, thread=thread, claim=claim))
+
     def _made(self, thread: str, claim: GraphClaim, ends: OnEnd | None) -> ThreadClaim:
         made = ThreadClaim(thread, claim, end_is_seen=ends is not None)
         gone = GraphExtension(tenant=self._tenant, thread=thread, claim=claim)
@@ -115,10 +131,14 @@ class ThreadOwners:
             ends(ending)
         with self._lock:
             self._live[thread] = made
+        self._start()
+        return made
+
+    def _start(self) -> None:
+        with self._lock:
             if self._wake is None and not self._closed:
                 self._wake = _nothing
                 self._loop.submit(self._serve())
-        return made
 
     def _end(self, gone: GraphExtension) -> None:
         live = self._live.get(gone.thread)
@@ -178,6 +198,7 @@ class ThreadOwners:
     async def _serve(self) -> None:
         loop, woken = asyncio.get_running_loop(), asyncio.Event()
         self._wake = lambda: loop.call_soon_threadsafe(woken.set) and None
+        woken.set()  # what has ended until now has woken nobody
         interval = self._lease / MICROS / 3
         due = loop.time() + interval
         while not self._closed:
@@ -228,7 +249,7 @@ class ThreadOwners:
             else:
                 # Together: a store writes calls that are made at once in one transaction.
                 await asyncio.gather(*(store.release_graph_claim(each) for each in found))
-        except HoldfastError:
+        except BaseException:
             self._ended.extend(found)  # those that were released are refused the next time
             raise
 

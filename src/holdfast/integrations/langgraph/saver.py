@@ -175,11 +175,14 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
         claim = await self._claim_of_loop(config, place, ends)
         store = await self.store()
         row = await store.graph_checkpoint(self.tenant, place.thread, place.ns, place.checkpoint)
+        key = (self.tenant, place.thread, place.ns)
         if row is None:
+            # Perhaps another process has deleted the thread, and with it the values that are remembered.
+            self._cache.put(key, {})
             return None
         (stored,) = await self._stored(store, [row])
         good = {c: v for c, v in stored.items() if isinstance(v, StoredValue)}
-        self._cache.put((self.tenant, place.thread, place.ns), good)
+        self._cache.put(key, good, row.id)
         return self.codec.tuple(row, stored, {} if claim is None else {private_names.CLAIM: claim})
 
     async def _claim_of_loop(
@@ -192,9 +195,10 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
             return None
         claim = given.get(private_names.CLAIM)
         if not isinstance(claim, ThreadClaim) or claim.thread != place.thread:
-            claim = await self.owners.claim(
-                place.thread, nested=bool(given.get(private_names.TASK)), ends=ends
-            )
+            # A node that invokes a graph on another thread, with its own configuration, is no part of what
+            # runs on that thread.
+            nested = bool(given.get(private_names.TASK)) and not isinstance(claim, ThreadClaim)
+            claim = await self.owners.claim(place.thread, nested=nested, ends=ends)
             # The loop's own copy: a first invocation has no checkpoint that could carry it.
             given[private_names.CLAIM] = claim
         return claim
@@ -331,12 +335,13 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
         key = (self.tenant, place.thread, place.ns)
         before = await self._before(store, place, checkpoint, new_versions)
         row, values, stored = self.codec.checkpoint(config, checkpoint, metadata, new_versions, before)
+        new = self._cache.is_new(key, row.id)
         await self._put(
             store, config, GraphBatch(
                 tenant=self.tenant, thread=place.thread, checkpoints=(row,), values=tuple(values)
             )
         )  # fmt: skip
-        self._cache.put(key, stored)
+        self._cache.put(key, stored if new else {}, row.id)
         return config_for(place.thread, place.ns, row.id)
 
     async def _before(

@@ -10,7 +10,7 @@ import threading
 import zlib
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -127,6 +127,11 @@ def _rebuilt(ref: ValueRef, rows: Mapping[int, GraphValueRow]) -> StoredValue | 
     return StoredValue(ref, data, whole, deltas, len(chain) - 1)
 
 
+class _Kept(NamedTuple):
+    values: dict[str, StoredValue]
+    newest: str  # checkpoint
+
+
 class ValueCache:
     """The newest values of recently used threads, by channel. Used from any thread."""
 
@@ -134,7 +139,7 @@ class ValueCache:
         self._most = most
         self._lock = threading.Lock()
         self._size = 0
-        self._kept: OrderedDict[ThreadKey, dict[str, StoredValue]] = OrderedDict()
+        self._kept: OrderedDict[ThreadKey, _Kept] = OrderedDict()
 
     def get(self, key: ThreadKey) -> dict[str, StoredValue]:
         with self._lock:
@@ -142,25 +147,40 @@ class ValueCache:
             if found is None:
                 return {}
             self._kept.move_to_end(key)
-            return found
+            return found.values
 
-    def put(self, key: ThreadKey, values: dict[str, StoredValue]) -> None:
+    def is_new(self, key: ThreadKey, checkpoint: str) -> bool:
+        """Whether it is newer than all that were put or loaded before. If not, the store may have it: then
+        it has not taken the values of this put, and they must not be remembered."""
         with self._lock:
-            self._size += _size(values) - _size(self._kept.pop(key, {}))
-            self._kept[key] = values
-            while self._size > self._most and self._kept:
-                _, dropped = self._kept.popitem(last=False)
-                self._size -= _size(dropped)
+            values, newest = self._kept.get(key, _Kept({}, ""))
+            if checkpoint <= newest:
+                return False
+            self._put(key, _Kept(values, checkpoint))
+            return True
+
+    def put(self, key: ThreadKey, values: dict[str, StoredValue], checkpoint: str = "") -> None:
+        with self._lock:
+            newest = max(checkpoint, self._kept[key].newest) if key in self._kept else checkpoint
+            self._put(key, _Kept(values, newest))
+
+    def _put(self, key: ThreadKey, kept: _Kept) -> None:
+        before = self._kept.pop(key, None)
+        self._size += _size(kept.values) - (0 if before is None else _size(before.values))
+        self._kept[key] = kept
+        while self._size > self._most and self._kept:
+            _, dropped = self._kept.popitem(last=False)
+            self._size -= _size(dropped.values)
 
     def drop(self, tenant: str, thread: str) -> None:
         with self._lock:
             for key in [key for key in self._kept if key[:2] == (tenant, thread)]:
-                self._size -= _size(self._kept.pop(key))
+                self._size -= _size(self._kept.pop(key).values)
 
 
 def _size(values: dict[str, StoredValue]) -> int:
     # Each entry costs some memory of its own, however small the value is.
-    return sum(len(each.data) + 200 for each in values.values())
+    return 200 + sum(len(each.data) + 200 for each in values.values())
 
 
 def body_bytes(checkpoint: Typed, metadata: Typed, values: dict[str, ValueRef]) -> bytes:

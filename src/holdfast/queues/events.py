@@ -70,7 +70,7 @@ class QueueEvents(QueueOperations):
             digest="",
             visible_at=0,
             expires_at=now + keep,
-            # One at a time: the second of a key cannot overtake the first.
+            # One at a time, in order; one that no run accepts does not hold up those behind it.
             group_key=name,
             run=run,
             node=None,

@@ -8,6 +8,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from holdfast.types.queue_message import (
+    EVENTS,
     RELEASE_BACKOFF,
     MessageAct,
     MessageChange,
@@ -61,7 +62,7 @@ def changed_message(row: MessageRow, change: MessageChange, now: int) -> Changed
 def lapsed_message(row: MessageRow, now: int) -> MessageRow:
     """Its claim has ended without a word: it counts as an attempt."""
     error = f"the claim of {row.claimed_by} lapsed"
-    return _failed(row, now, visible_at=now, error=error)
+    return _failed(row, now, visible_at=_place(row, now), error=error)
 
 
 def message_end(status: HoldStatus) -> MessageAct:
@@ -99,7 +100,7 @@ def _release(row: MessageRow, change: MessageChange, now: int) -> Changed:
     if not _is_claimed_by(row, change):
         return MessageRefusal.claim_lost
     if not change.counted:
-        return replace(_freed(row, now), visible_at=now + (change.delay or 0))
+        return replace(_freed(row, now), visible_at=now + change.delay if change.delay else _place(row, now))
     pause = RELEASE_BACKOFF.full_pause(row.attempts + 1) if change.delay is None else change.delay
     return _failed(row, now, visible_at=now + int(pause), error=change.error)
 
@@ -163,6 +164,11 @@ def _move(row: MessageRow, change: MessageChange, now: int) -> Changed:
         priority=raised,
         visible_at=now,
     )
+
+
+def _place(row: MessageRow, now: int) -> int:
+    """When it is visible again. An event keeps its place before those that came after it."""
+    return row.visible_at if row.scope == EVENTS else now
 
 
 def _freed(row: MessageRow, now: int) -> MessageRow:

@@ -11,6 +11,7 @@ from holdfast.store.queue_rules import changed_message, claimed_message, lapsed_
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import HoldId
 from holdfast.types.queue_message import (
+    EVENTS,
     MessageRefusal,
     MessageRow,
     MessageState,
@@ -96,6 +97,8 @@ class MemoryQueues(MemoryRunHolds):
         with self._lock:
             now = self._now()
             ready = self._ready(want, now)
+            if want.scope == EVENTS:
+                ready.sort(key=lambda row: row.number)  # also those that were tried before
             claimed = [claimed_message(row, want, now) for row in ready[: want.limit]]
             for row in claimed:
                 self._messages[row.tenant, row.id] = row
@@ -157,13 +160,15 @@ class MemoryQueues(MemoryRunHolds):
             and row.state is MessageState.ready
             and row.visible_at <= now
             and not _is_past(row.expires_at, now)
-            and (row.group_key is None or self._is_first_of_group(row))
+            and (row.group_key is None or self._is_first_of_group(row, now))
         )
 
-    def _is_first_of_group(self, row: MessageRow) -> bool:
+    def _is_first_of_group(self, row: MessageRow, now: int) -> bool:
         place = (row.tenant, row.scope, row.queue, row.group_key)
+        # An event that no condition accepts does not hold up those behind it: only one that is tried again.
+        since = now if row.scope == EVENTS else -1
         return not any(
-            other.state is MessageState.claimed or other.number < row.number
+            other.state is MessageState.claimed or (other.number < row.number and other.visible_at > since)
             for other in self._messages.values()
             if other.is_open and (other.tenant, other.scope, other.queue, other.group_key) == place
         )

@@ -20,6 +20,7 @@ from holdfast.store.sql.access import SqlAccess
 from holdfast.store.sql.connection import Conn, Row
 from holdfast.types.outbox import OutboxMessage
 from holdfast.types.queue_message import (
+    EVENTS,
     EndNotice,
     MessageChange,
     MessageClaim,
@@ -57,17 +58,28 @@ _UPDATE = f"UPDATE @queue_messages SET {' = ?, '.join(_CHANGEABLE)} = ? WHERE nu
 _CLAIM = """
 UPDATE @queue_messages SET state = 'claimed', claimed_by = ?, claim_token = ?, claim_until = ?, updated_at = ?
 WHERE number = ?"""
-_READY = """m.tenant = ? AND m.scope = ? AND m.queue = ? AND m.state = 'ready' AND m.visible_at <= ?
+# Of a group one is claimed at a time, the oldest first. But an event that no condition accepts does not hold
+# up those behind it: only one that could not be given to its run now, and is tried again later.
+_OF_GROUP = """other.tenant = m.tenant AND other.scope = m.scope AND other.queue = m.queue
+    AND other.group_key = m.group_key"""
+_READY = f"""m.tenant = ? AND m.scope = ? AND m.queue = ? AND m.state = 'ready' AND m.visible_at <= ?
 AND (m.expires_at IS NULL OR m.expires_at > ?)
-AND (m.group_key IS NULL OR NOT EXISTS (
-    SELECT 1 FROM @queue_messages AS other
-    WHERE other.tenant = m.tenant AND other.scope = m.scope AND other.queue = m.queue
-    AND other.group_key = m.group_key
-    AND (other.state = 'claimed' OR (other.state = 'ready' AND other.number < m.number))))"""
+AND (m.group_key IS NULL OR (
+    NOT EXISTS (SELECT 1 FROM @queue_messages AS other WHERE {_OF_GROUP} AND other.state = 'claimed')
+    AND (m.scope = '{EVENTS}' OR NOT EXISTS (
+        SELECT 1 FROM @queue_messages AS other
+        WHERE {_OF_GROUP} AND other.state = 'ready' AND other.number < m.number))
+    AND (m.scope <> '{EVENTS}' OR NOT EXISTS (
+        SELECT 1 FROM @queue_messages[queue_messages_ready] AS other
+        WHERE {_OF_GROUP} AND other.state = 'ready' AND other.urgency = m.urgency AND other.visible_at > ?
+        AND other.number < m.number))))"""
 # One index lookup for each priority: messages that are not visible yet are never read.
 _NEXT = f"""
 SELECT {_COLUMNS} FROM @queue_messages[queue_messages_ready] AS m WHERE {_READY} AND m.urgency = ?
 ORDER BY m.visible_at, m.number LIMIT ? FOR UPDATE OF m SKIP LOCKED"""
+# Events in the order in which they were sent, also those that were tried before.
+_NEXT_EVENT = f"""{_SELECT} WHERE {_READY} AND m.urgency = ?
+ORDER BY m.number LIMIT ? FOR UPDATE OF m SKIP LOCKED"""
 _NAMED = f"{_SELECT} WHERE {_READY} AND m.id = ? FOR UPDATE OF m"
 _LISTED = f"""
 SELECT {_COLUMNS} FROM @queue_messages[queue_messages_ready] AS m
@@ -184,14 +196,15 @@ async def claim(conn: Conn, now: int, want: MessageClaim) -> list[MessageRow]:
 
 
 async def _claimable(conn: Conn, now: int, want: MessageClaim) -> list[MessageRow]:
-    place = (want.tenant, want.scope, want.queue, now, now)
+    place = (want.tenant, want.scope, want.queue, now, now, now)
     if want.id is not None:
         return [message_row(values) for values in await conn.rows(_of(want, _NAMED), *place, want.id)]
     found: list[Row] = []
+    text = _of(want, _NEXT_EVENT if want.scope == EVENTS else _NEXT)
     for urgency in _URGENCIES:
         if len(found) == want.limit:
             break
-        found += await conn.rows(_of(want, _NEXT), *place, urgency, want.limit - len(found))
+        found += await conn.rows(text, *place, urgency, want.limit - len(found))
     return [message_row(values) for values in found]
 
 
@@ -202,7 +215,7 @@ def _of(want: MessageClaim, text: str) -> str:
 async def ready(
     conn: Conn, now: int, want: MessageClaim, after: MessagePlace, since: int
 ) -> list[MessageRow]:
-    place, (urgency, visible_at, number) = (want.tenant, want.scope, want.queue, now, now), after
+    place, (urgency, visible_at, number) = (want.tenant, want.scope, want.queue, now, now, now), after
     behind = (urgency, urgency, visible_at, visible_at, number)
     found = await conn.rows(_of(want, _LISTED), *place, since, *behind, want.limit)
     return [message_row(values) for values in found]

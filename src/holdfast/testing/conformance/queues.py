@@ -13,6 +13,7 @@ from holdfast.types.clock import MICROS
 from holdfast.types.hold import ChangeRefusal, HoldChange, HoldRow
 from holdfast.types.outbox import OutboxMessage
 from holdfast.types.queue_message import (
+    EVENTS,
     MessageAct,
     MessageChange,
     MessageClaim,
@@ -154,6 +155,30 @@ class QueueSuite:
         assert await ids_claimed(kit, limit=9) == ["a1"]
         await changed(kit, MessageAct.complete, "a1", token=await token_of(kit, "a1"), by="user:dana")
         assert await ids_claimed(kit, limit=9) == ["a2"]
+
+    @pytest.mark.covers("USERS-EVENT-MATCH")
+    async def test_event_is_claimed_by_its_id_before_those_that_wait_and_not_before_one_that_is_tried_again(
+        self, kit: StoreKit
+    ) -> None:
+        place = {"scope": EVENTS, "queue": "paid"}
+        for name in ("e1", "e2", "e3"):
+            await published(kit, name, group_key="paid", **place)
+        assert await ids_claimed(kit, id="e2", **place) == ["e2"]
+        assert await ids_claimed(kit, id="e1", **place) == []  # one at a time
+        given_back = {"token": await token_of(kit, "e2"), "delay": 0, "counted": False}
+        kit.clock.advance(seconds=1)
+        await changed(kit, MessageAct.release, "e2", **given_back)
+        # It has kept its place.
+        for name in ("e1", "e2"):
+            assert await ids_claimed(kit, **place) == [name]
+            await changed(kit, MessageAct.complete, name, token=await token_of(kit, name), by="user:dana")
+        await published(kit, "e4", group_key="paid", **place)
+        assert await ids_claimed(kit, **place) == ["e3"]
+        later = {"token": await token_of(kit, "e3"), "delay": 60_000_000}
+        await changed(kit, MessageAct.release, "e3", **later)
+        assert await ids_claimed(kit, id="e4", **place) == []
+        kit.clock.advance(seconds=61)
+        assert await ids_claimed(kit, **place) == ["e3"]
 
     async def test_one_message_is_claimed_by_its_id_while_it_is_ready(self, kit: StoreKit) -> None:
         await published(kit, "m1")

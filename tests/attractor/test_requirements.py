@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast import Holdfast, Worker
+from holdfast import Flow, Holdfast, Worker
 from holdfast.attractor import Runner
 from holdfast.attractor.backends.model import ModelBackend
 from holdfast.attractor.backends.select import backend_name, backend_of
@@ -221,6 +221,42 @@ async def test_type_that_was_not_registered_keeps_the_handler_of_its_shape(
         row, _ = await service.create(ready.program, given)
         assert (await worked(tmp_path, DEPLOYS, row.id)).status == "completed"
     assert not ASKED
+
+
+async def test_node_that_runs_a_pipeline_without_its_means_fails_as_with_any_error(
+    shared: Holdfast, tmp_path: Path
+) -> None:
+    async with shared as hf:
+        row = await created(hf, PROMPTS, FIRST, tmp_path / "logs")
+        flow = Flow("outer", effect="read")
+
+        @flow.node
+        async def inner(s: dict) -> dict:
+            await Runner(hf).resume(row.id)
+            return {}
+
+        result = await flow.run(on=hf)
+        assert (result.status, result.error and result.error.type) == ("failed", "RequirementsMissingError")
+
+
+async def test_worker_whose_models_cannot_be_read_does_everything_else(
+    shared: Holdfast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow = Flow("plain", effect="pure")
+
+    @flow.node
+    async def work(s: dict) -> dict:
+        return {"done": True}
+
+    async with shared as hf:
+        row = await created(hf, PROMPTS, FIRST, tmp_path / "logs")
+        service = await hf.service()
+        other, _ = await service.create(flow.program(), {})
+        (tmp_path / "models.toml").write_text("model = ")
+        monkeypatch.setenv("HOLDFAST_MODELS", str(tmp_path / "models.toml"))
+        await Worker(flow, on=hf).run_until_idle()
+        assert (await service.get(other.id)).status == "completed"
+        assert (await service.get(row.id)).status == "pending"
 
 
 @pytest.mark.covers("CP2-R9")

@@ -109,7 +109,7 @@ class CommandBackend:
             raise InputError(f"{what}.", hint=f"Known: {', '.join(sorted(FIELDS))}. {{{{ is a brace.")
         self._named = named
         # The words themselves may contain what others must not see.
-        self.name = f"command:{sha256(chr(0).join(self._words).encode()).hexdigest()[:12]}"
+        self.backend_name = f"command:{sha256(chr(0).join(self._words).encode()).hexdigest()[:12]}"
         self._tool = ToolHandler()
 
     async def answer(self, visit: StageVisit, prompt: str) -> BackendAnswer:

@@ -25,7 +25,7 @@ class CallableBackend:
             raise InputError("a backend must be callable or have `run`.", hint="backend=my_function")
         self._fn = fn
         named: Any = fn if hasattr(fn, "__qualname__") else type(fn)
-        self.name = f"function:{named.__module__}.{named.__qualname__}"
+        self.backend_name = f"function:{named.__module__}.{named.__qualname__}"
         self._count = _parameters(fn)
         self.wants = optional_parameters_of(fn)
 

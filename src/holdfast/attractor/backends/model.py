@@ -103,7 +103,7 @@ class ModelBackend:
         return self._model is None
 
     @property
-    def name(self) -> str:
+    def backend_name(self) -> str:
         """Of a single model, where it was made: other processes have to be given the same."""
         kind = type(self._model)
         return NAME if self.selects else f"function:{kind.__module__}.{kind.__qualname__}"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 class SimulationBackend:
     reserves = True  # it spends nothing
-    name = "simulation"
+    backend_name = "simulation"
 
     async def run(self, node: Stage, prompt: str, context: PipelineContext) -> str:
         return f"[Simulated] Response for stage: {node.id}"
@@ -79,7 +79,7 @@ class Backends:
 
 def backend_name(backend: AnyBackend) -> str:
     """How runs and workers name it: `model`, `command:DIGEST`, `function:MODULE.NAME`."""
-    named: Any = getattr(backend, "name", None)
+    named: Any = getattr(backend, "backend_name", None)
     kind = type(backend)
     return named if isinstance(named, str) and named else f"function:{kind.__module__}.{kind.__qualname__}"
 

@@ -208,7 +208,7 @@ async def _run_server(wanted: ServeOptions) -> Exit:
         wanted.store, must_exist=False, lease=LEASE, wanted_lease=lease, allow_code=wanted.allow_code
     ) as hf:
         flows = [flow for _, flow in carried]
-        wanted.terms.add_functions(hf)
+        wanted.terms.configure(hf)
         for flow in flows:
             hf.register(flow.program())
         worker = _worker(hf, flows, wanted, options) if wanted.worker else None

@@ -135,7 +135,7 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
             )
         return seconds
 
-    def add_functions(self, hf: Holdfast) -> None:
+    def configure(self, hf: Holdfast) -> None:
         """What documents may call here, and the backends and handlers of pipelines. Raises InputError."""
         if self.backends or self.handlers:
             from holdfast.attractor.program import PipelineDialect
@@ -230,7 +230,7 @@ async def _run_worker(
     async with open_store_for_command(
         store, must_exist=False, lease=LEASE, wanted_lease=lease, allow_code=terms.allow_code
     ) as hf:
-        terms.add_functions(hf)
+        terms.configure(hf)
         # Agents ask through any server of the store, so any worker must be able to open their questions.
         worker = Worker(*flows, ask_people, on=hf, lanes=lanes, concurrency=concurrency, **options)
         if until_idle:

@@ -20,6 +20,7 @@ from holdfast.model.calls import forks
 from holdfast.model.calls.boundary import ControlFlow, absorb_own_cancel, call, to_error
 from holdfast.model.calls.tasks import OwnedTask
 from holdfast.model.child_scopes import item_key
+from holdfast.model.fingerprint import CODED, dialect_of
 from holdfast.model.graph import Node
 from holdfast.model.position import SETTLED, Exec, Scope
 from holdfast.model.program import NodeHandler, Program
@@ -130,9 +131,9 @@ class HandlerCall:
 
     def _ends_driver(self, error: BaseException) -> bool:
         """A handler may use Holdfast itself and get these errors from another run: they end the driver only
-        if this run's own queue failed. What this process lacks is no outcome of the node."""
+        if this run's own queue failed, or this process lacks what the run of a stored document needs."""
         if isinstance(error, RequirementsMissingError):
-            return True
+            return dialect_of(self.session.row.version) != CODED
         return isinstance(error, (LeaseLostError, StoreError)) and self.session.queue.poison is not None
 
     def _context(self, execution: Exec, node: Node, handler: NodeHandler) -> Context:

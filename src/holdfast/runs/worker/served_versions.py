@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, Final
 
+from holdfast.errors import HoldfastError
 from holdfast.model.fingerprint import decode_graph, dialect_of
 from holdfast.runs.driver.runtime import Runtime
 from holdfast.store.rows import FlowRow
+from holdfast.telemetry import log
 
 LOOK_EVERY: Final = 0.1  # seconds between two looks at what was stored meanwhile
 _OVERLAP: Final = 60_000_000  # microseconds; rows may become visible later than the instant in them
@@ -75,5 +78,14 @@ def offers_of(runtime: Runtime) -> frozenset[str]:
     found: frozenset[str] = frozenset()
     for dialect in runtime.dialects.values():
         offers = getattr(dialect, "offers", None)
-        found |= frozenset[str]() if offers is None else offers()
+        try:
+            found |= frozenset[str]() if offers is None else offers()
+        # Settings that cannot be read now: the worker goes on with everything else.
+        except HoldfastError as error:
+            _warn_once(str(error))
     return found
+
+
+@lru_cache(maxsize=100)
+def _warn_once(text: str) -> None:
+    log.warning("what this worker has for documents cannot be told: %s", text)

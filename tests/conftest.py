@@ -43,7 +43,7 @@ def pytest_configure(config: pytest.Config) -> None:
 # On PostgreSQL these run with all tests, the other flows with the soak: a server takes its time.
 ON_POSTGRES = (
     "conformance", "fleet", "asks", "codes_core", "effects", "long_lists", "resume", "worker", "two_workers",
-    "inbound_attacks", "corpus_stores",
+    "inbound_attacks", "corpus_stores", "deleted_threads",
 )  # fmt: skip
 # Of these only what has one of the parameters.
 SOME_ON_POSTGRES = {
@@ -53,12 +53,15 @@ SOME_ON_POSTGRES = {
     "two_processes": {"resolve and resolve"},
     "kill": {"before_put_writes", "hold_not_open", "answer_stored"},
     "commands": {"all"},
+    "ownership": {"postgres"},
     "callbacks": {"after_intent", "after_answer"},
 }
 
 
 # On MariaDB, the same.
-ON_MARIADB = ("conformance", "mariadb", "asks", "resume", "inbound_attacks", "corpus_stores")
+ON_MARIADB = (
+    "conformance", "mariadb", "asks", "resume", "inbound_attacks", "corpus_stores", "deleted_threads",
+)  # fmt: skip
 SOME_ON_MARIADB = {
     "random_kills": {"bare"},
     "points_documents": {"inside_settle", "after_answer"},

@@ -123,6 +123,7 @@ PARTNERS: Final = (
             "langgraph-checkpoint-sqlite",
             "psycopg",
             "cryptography",
+            "asyncmy",
         ),
     ),
     # LangGraph's own tests, from its source distribution, with our saver.

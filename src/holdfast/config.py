@@ -86,7 +86,11 @@ ENVIRONMENT = {
     ),
     "HOLDFAST_TORTURE_LOG": "set by `holdfast torture`: the file in which its processes record effects",
     "HOLDFAST_BACKEND": (
-        "what answers the prompts of pipelines: `model`, `simulation`, `cli:COMMAND` or `file.py:name`"
+        "what answers the prompts of pipelines: `model`, `simulation`, `agent:NAME`, `cli:COMMAND` or "
+        "`file.py:name`"
+    ),
+    "HOLDFAST_AGENT_PERMISSIONS": (
+        "the most that pipelines may allow command-line agents: `plan`, `edit` (default) or `full`"
     ),
     "HOLDFAST_MODELS": (
         "the TOML file with model providers, their prices, and the tools that models may use"

@@ -67,6 +67,7 @@ HoldfastError
 │   ├── HistoryLostError            the store lost part of the run's history; an operator must accept that
 │   ├── VersionMismatchError        the graph differs from the one that the run was started with
 │   │   └── RequirementsMissingError  this process lacks a backend, handler, provider or tool of the run
+│   │       └── RunFileMissingError     this machine lacks a file that the run names
 │   ├── WorkerNameTakenError        another live worker has this name
 │   └── LeaseLostError              another worker took over the run; stop without writing
 ├── RateLimitedError            too many requests by one actor or link, or on one hold; try again later
@@ -450,6 +451,12 @@ class RequirementsMissingError(VersionMismatchError):
     """This process lacks what a run needs: `facts["missing"]`. The run waits for a worker that has it."""
 
     code = "requirements_missing"
+
+
+class RunFileMissingError(RequirementsMissingError):
+    """A file that one run names is not on this machine; other runs of its version may be served here."""
+
+    code = "run_file_missing"
 
 
 class WorkerNameTakenError(ConflictError):

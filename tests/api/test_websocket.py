@@ -15,6 +15,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from holdfast import Flow, Holdfast, Worker
 from holdfast.api.app import ApiSettings
+from holdfast.api.auth.sessions import OpenSession, Sessions
 from holdfast.api.live import follower
 from holdfast.api.live.hub import hub_of
 from holdfast.api.live.messages import read_message
@@ -22,6 +23,7 @@ from holdfast.api.problems import HttpError
 from tests.api.conftest import Server, serving
 from tests.api.flows import refund
 from tests.api.live import asking, follow
+from tests.api.sign_in import session
 from tests.api.test_sse import started
 from tests.fleet.workers import until
 
@@ -288,6 +290,39 @@ async def test_a_socket_closes_when_its_credential_is_revoked(tmp_path: Path) ->
                 await talk.until("no such message")
             assert closed.value.rcvd is not None
             assert (closed.value.rcvd.code, "not valid" in closed.value.rcvd.reason) == (1008, True)
+
+
+@pytest.mark.parametrize("how", ["signed out", "ended by an administrator"])
+async def test_a_socket_closes_at_once_when_its_session_ends_on_any_server(tmp_path: Path, how: str) -> None:
+    """The keep-alive message, before which it is checked too, is an hour away."""
+    store = f"sqlite:{tmp_path / 's.db'}"
+    async with (
+        Holdfast(store) as hf,
+        Holdfast(store) as elsewhere,
+        serving(hf, ApiSettings(heartbeat=3600)) as server,
+    ):
+        ours, other = [await session(server, f"user:{name}", "admin") for name in ("ann", "bob")]
+        sessions = Sessions(await elsewhere.open())
+
+        def headers(opened: OpenSession) -> dict[str, str]:
+            return {"Cookie": f"holdfast_session={opened.id}", "Origin": server.serving.address}
+
+        async with (
+            talking(server, "/v1/stream/ws", headers=headers(ours)) as talk,
+            talking(server, "/v1/stream/ws", headers=headers(other)) as stays,
+        ):
+            assert (await talk.ask("subscribe", topic="runs"))["type"] == "ack"
+            assert (await stays.ask("ping"))["type"] == "ack"
+            if how == "signed out":
+                await sessions.end(ours.id)
+            else:
+                await sessions.end_all("user:ann", "default", by="user:bob")
+            with pytest.raises(ConnectionClosed) as closed:
+                await talk.until("no such message")
+            assert closed.value.rcvd is not None
+            assert (closed.value.rcvd.code, "not valid" in closed.value.rcvd.reason) == (1008, True)
+            assert (await stays.ask("ping"))["type"] == "ack"
+    await until(lambda: not hub_of(server.hf).followed)
 
 
 async def test_a_binary_message_is_refused_and_the_socket_stays_open(server: Server) -> None:

@@ -43,12 +43,13 @@ def until(check: Callable[[], Any], what: str = "") -> None:
         time.sleep(0.01)
 
 
-def _live(words: list[str], folder: str, said: str, crash: str) -> None:
+def _live(words: list[str], folder: str, said: str, crash: str, more: dict[str, str]) -> None:
     """In the child: the command line, as it is called from a shell."""
     os.chdir(folder)
     for name in [name for name in os.environ if name.startswith("HOLDFAST_")]:
         del os.environ[name]
     os.environ["HOLDFAST_LEASE"] = LEASE
+    os.environ.update(more)
     out = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(out, 1)
     os.dup2(out, 2)
@@ -66,9 +67,12 @@ def _live(words: list[str], folder: str, said: str, crash: str) -> None:
 class Called:
     """One process of the command line."""
 
-    def __init__(self, words: list[str], folder: Path, said: Path, crash: str) -> None:
+    def __init__(
+        self, words: list[str], folder: Path, said: Path, crash: str, environment: dict[str, str]
+    ) -> None:
         self.said = said
-        self.process: BaseProcess = prefork.started(_live, (words, str(folder), str(said), crash))
+        given = (words, str(folder), str(said), crash, environment)
+        self.process: BaseProcess = prefork.started(_live, given)
 
     def end(self, within: float = 50) -> int:
         self.process.join(within)
@@ -96,10 +100,12 @@ class Place:
         self.folder = folder
         self.run_id = str(new_run_id())
         self.calls: list[Called] = []
+        self.environment: dict[str, str] = {}
         (folder / "x.dot").write_text(text)
 
     def call(self, *words: str, crash: str = "") -> Called:
-        called = Called(list(words), self.folder, self.folder / f"said-{len(self.calls)}", crash)
+        said = self.folder / f"said-{len(self.calls)}"
+        called = Called(list(words), self.folder, said, crash, self.environment)
         self.calls.append(called)
         return called
 

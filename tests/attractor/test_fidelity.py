@@ -215,3 +215,56 @@ async def test_a_lost_conversation_is_reported_in_short_for_one_hop(
 )
 def test_what_stands_for_a_lost_conversation_can_be_chosen(asked: str, graph: str, mode: str) -> None:
     assert resume_mode(asked, graph) == mode
+
+
+FAILS = "shape=parallelogram, tool_command"
+
+
+@pytest.mark.parametrize("mode", ["compact", "summary:low", "summary:medium", "summary:high"])
+async def test_a_preamble_begins_with_why_and_the_end_of_the_last_failure(
+    hf: Holdfast, tmp_path: Path, mode: str
+) -> None:
+    heard: Heard = {}
+    end = "assert 1 == 2, " + "y" * 970 + " THE END"
+    (tmp_path / "out").write_text("THE BEGIN\n" + "x" * 60_000 + "\n" + end)
+    text = dot(
+        f't [{FAILS}="cat {tmp_path}/out; exit 1"]; b [fidelity="{mode}"]; o [{FAILS}="echo later"]; '
+        f'c [fidelity="{mode}"];',
+        'start -> t; t -> b [label="Fix it", condition="outcome=fail"]; t -> done; b -> o -> c -> done',
+    )
+    await run(hf, text, tmp_path / "logs", backend=listener(heard))
+    for stage in "bc":
+        told = heard[stage][0]
+        assert end[-1000:] in told
+        assert "Last failure, of t: exit code 1" in told
+        assert "THE BEGIN" in told
+        assert "bytes left out; the whole is in t ...]" in told
+        assert tokens(told) <= BUDGETS[mode]
+        assert told.index("Last failure") < told.index("Stages" if mode != "compact" else "Completed stages:")
+    assert 'b follows t, by the edge "Fix it" because outcome=fail.' in heard["b"][0]
+
+
+async def test_a_failure_that_was_repaired_is_not_reported_as_the_last(hf: Holdfast, tmp_path: Path) -> None:
+    heard: Heard = {}
+    flag = tmp_path / "flag"
+    text = dot(
+        f't [{FAILS}="test -e {flag} || {{ touch {flag}; echo red; exit 1; }}"]; b; c;',
+        'start -> t; t -> b [condition="outcome=fail"]; b -> t; t -> c [condition="outcome=success"]; '
+        "c -> done",
+    )
+    await run(hf, text, tmp_path / "logs", backend=listener(heard))
+    assert "Its output:\nred" in heard["b"][0]
+    assert "Last failure" not in heard["c"][0]
+
+
+async def test_a_jump_says_what_failed(hf: Holdfast, tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    def answer(node: Any, prompt: str, preamble: str) -> Any:
+        seen.append(preamble)
+        failed = StageOutcome(status="fail", failure_reason="two are red")
+        return failed if node.id == "gate" and len(seen) < 3 else "ok"
+
+    text = line("a; gate [goal_gate=true, retry_target=a];", "a", "gate")
+    assert (await run(hf, text, tmp_path, backend=answer)).succeeded
+    assert "a runs again because gate failed.\nLast failure, of gate: two are red" in seen[2]

@@ -34,10 +34,12 @@ class Gates:
     """Runs on a house whose time stands still, so that nothing is late by itself."""
 
     def __init__(self, hf: Holdfast, clock: FakeClock, logs: Path) -> None:
-        self.hf, self.clock, self.runner = hf, clock, Runner(hf, logs_root=logs)
+        self.hf, self.clock, self.logs = hf, clock, logs
+        self.runner, self.runs = Runner(hf), 0
 
     async def run(self, text: str) -> PipelineResult:
-        return await self.runner.run(text)
+        self.runs += 1
+        return await self.runner.run(text, logs_root=self.logs / str(self.runs))
 
     async def retry_while_unavailable(self, run: str) -> PipelineResult:
         """With the waits between two tries."""
@@ -153,7 +155,7 @@ async def test_a_timeout_without_default_is_a_retry_and_each_try_asks_anew(
     again = await gates.retry_while_unavailable(found.run_id)
     assert (again.status, len(again.holds)) == ("waiting", 1)
     assert again.holds[0].id != found.holds[0].id
-    assert "human gate timeout, no default" in (tmp_path / "gate" / "status.json").read_text()
+    assert "human gate timeout, no default" in (tmp_path / "1" / "gate" / "status.json").read_text()
     assert (await gates.answer(again, "A")).completed_nodes == ("start", "gate", "done")
 
 

@@ -18,7 +18,7 @@ from holdfast.attractor.outcome import StageOutcome
 from holdfast.attractor.registry import HandlerRegistry
 from holdfast.errors import InputError
 from holdfast.frontends.dot.document import Pipeline, Stage
-from tests.attractor.run import dot, either, line, listed, run, whole
+from tests.attractor.run import dot, either, line, listed, run, whole, written
 
 pytestmark = pytest.mark.anyio
 
@@ -213,10 +213,12 @@ async def test_a_status_file_that_the_agent_wrote_is_its_outcome(hf: Holdfast, t
 @pytest.mark.covers("AT-A15")
 async def test_the_backends_outcome_beats_the_status_file(hf: Holdfast, tmp_path: Path) -> None:
     def answer(node: Stage, prompt: str, context: PipelineContext) -> StageOutcome:
-        (tmp_path / "a" / "status.json").write_text('{"outcome": "fail"}')
-        return StageOutcome(notes="mine")
+        (tmp_path / "a" / "status.json").write_text('{"outcome": "success", "notes": "its own"}')
+        return StageOutcome(status="partial_success", notes="mine")
 
-    assert (await run(hf, line("a;", "a"), tmp_path, backend=answer)).succeeded
+    found = await run(hf, line("a;", "a"), tmp_path, backend=answer)
+    assert found.node_outcomes["a"] == "partial_success"
+    assert json.loads(written(tmp_path / "a" / "status.json"))["notes"] == "mine"
 
 
 async def test_a_status_file_that_says_nothing_is_a_failure(hf: Holdfast, tmp_path: Path) -> None:

@@ -213,7 +213,7 @@ async def test_where_commands_of_documents_are_off_so_are_tools_and_hooks(
 
     touched = tmp_path / "touched"
     hooked = line(f'a [tool_hooks.pre="touch {touched}"];', "a")
-    failed = await refused_run(hf, hooked, tmp_path, backend(provider, tools=[look]))
+    failed = await refused_run(hf, hooked, tmp_path / "hooked", backend(provider, tools=[look]))
     assert failed.error is not None
     assert "commands are off here" in failed.error.message
     assert (touched.exists(), len(provider.seen)) == (False, 1)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
 from holdfast.frontends.dot.diagnostics import Diagnostic, DiagnosticSeverity
 from holdfast.frontends.dot.extra_rules import ADVICE
+from holdfast.frontends.dot.handler_kinds import kind_of
+from holdfast.frontends.dot.model_choice import model_choice
 from holdfast.frontends.dot.parse import parse
+from holdfast.frontends.dot.render import render
 from holdfast.frontends.dot.rules import RULES
 from holdfast.frontends.dot.transforms import prepare
 
@@ -22,7 +25,7 @@ FAN = f"{ENDS} fan [shape=component]; join [shape=tripleoctagon]; a [label=A]; b
 SOME = "a [label=A]; b [label=B]; c [label=C]; fan [shape=component]; join [shape=tripleoctagon];"
 BROKEN = [
     ("start_node", "exit; a [label=A]; a -> exit", "digraph"),
-    ("terminal_node", "start; a [label=A]; start -> a", "digraph"),
+    ("terminal_node", "start; a [label=A]; start -> a", "a [label"),
     ("reachability", f"{ENDS} start -> exit; lost [label=A]; lost -> exit", "lost"),
     ("edge_target_exists", f"{ENDS} start -> ghost -> exit", "ghost"),
     ("start_no_incoming", f"{ENDS} a [label=A]; start -> a -> exit; a -> start", "a -> start"),
@@ -53,6 +56,13 @@ BROKEN = [
     ("tool_command", f"{ENDS} start -> a -> exit; a [shape=parallelogram]", "a [shape"),
     ("goal_missing", f'{ENDS} start -> a -> exit; a [prompt="do $goal"]', "prompt"),
     ("provider_known", f"{ENDS} start -> a -> exit; a [label=A, llm_provider=nobody]", "llm_provider"),
+    ("agent_known", f"{ENDS} start -> a -> exit; a [label=A, agent=nobody]", "agent"),
+    ("agent_known", f"{ENDS} start -> exit; graph [agent_permissions=all]", "agent_permissions"),
+    ("variables", f'{ENDS} start -> a -> exit; a [prompt="do $ticket"]', "prompt"),
+    ("prompt_references", f'{ENDS} start -> a -> exit; a [prompt="{{{{stages.gone.notes}}}}"]', "prompt"),
+    ("prompt_references", f'{ENDS} start -> a -> exit; a [prompt="{{{{stages.start.odd}}}}"]', "prompt"),
+    ("prompt_references", f'{ENDS} start -> a -> b -> exit; a [prompt="{{{{stages.b.notes}}}}"]; b [label=B]',
+     "prompt"),
     ("child_dotfile", f"{ENDS} start -> a -> exit; a [shape=house]", "a [shape"),
     ("attribute_known", f'{ENDS} start -> a -> exit; a [label=A, promt="x"]', "promt"),
     ("parallel_policies", f"{FAN} fan -> a -> join; fan -> b -> join; join -> exit; fan [join_policy=some]",
@@ -224,3 +234,57 @@ def test_fan_outs_inside_one_another_are_not_looked_at_for_ever() -> None:
 @pytest.mark.covers("SAFE-CHECK-11")
 def test_a_condition_is_not_warned_about_when_something_may_set_what_it_reads(body: str) -> None:
     assert not {"condition_names", "outcome_words"} & {each.rule for each in told(body)}
+
+
+ORDINARY: Final = "b [shape=Mdiamond]; start [label=S]; x [shape=Msquare]; END [label=E];"
+
+
+@pytest.mark.covers("CP2-X1")
+def test_start_and_exit_are_found_by_shape_and_else_by_name_in_any_case() -> None:
+    for start, end in (("START", "End"), ("Start", "EXIT"), ("start", "exit")):
+        found = prepare(f"digraph P {{ {start} -> a -> {end}; {start}; a [label=A]; {end} }}")
+        assert not found.diagnostics
+        first, last = found.pipeline.start(), found.pipeline.exit()
+        assert (first and first.id, last and last.id) == (start, end)
+        assert [kind_of(each) for each in found.pipeline.stages.values()] == ["start", "codergen", "exit"]
+    found = prepare(f"digraph P {{ {ORDINARY} b -> start -> END -> x }}")
+    assert [(each.rule, each.severity) for each in found.diagnostics] == [("ordinary_name", "warning")] * 2
+    kinds = {name: kind_of(stage) for name, stage in found.pipeline.stages.items()}
+    assert kinds == {"b": "start", "start": "codergen", "END": "codergen", "x": "exit"}
+    again = prepare(render(found.pipeline))
+    assert {name: kind_of(stage) for name, stage in again.pipeline.stages.items()} == kinds
+
+
+@pytest.mark.covers("CP2-X1")
+def test_missing_exit_and_its_dead_end_are_one_message() -> None:
+    (only,) = told("start -> a -> finish; start; a [label=A]; finish [label=F]")
+    assert (only.rule, only.node_id, only.fix) == ("terminal_node", "finish", "write finish [shape=Msquare]")
+    assert "no edge leaves finish" in only.message
+
+
+@pytest.mark.covers("CP2-X2")
+def test_words_of_other_tools_are_read_with_a_warning_and_the_proper_word() -> None:
+    sheet = 'model_stylesheet="* { model = gpt-5; llm_provider: google }"'
+    body = (
+        f'{ENDS} graph [{sheet}]; start -> a -> t -> exit; a [label=A]; t [shape=parallelogram, script="ls"]'
+    )
+    found = prepare(f"digraph P {{ {body} }}")
+    a, t = found.pipeline.stages["a"], found.pipeline.stages["t"]
+    assert model_choice(a, found.pipeline).provider == "gemini"
+    assert (a.text("llm_model"), t.text("tool_command")) == ("gpt-5", "ls")
+    assert not found.errors
+    fixes = [each.fix for each in found.diagnostics]
+    assert fixes == ["write tool_command", "write llm_model", "write llm_model: VALUE", "write gemini"]
+
+
+@pytest.mark.covers("CP2-X3")
+def test_problems_of_an_included_file_name_it(tmp_path: Path) -> None:
+    (tmp_path / "inner.dot").write_text(
+        'digraph I { start; exit; a [prompt="x $foo $goal", maxretries=2]; start -> a -> exit }'
+    )
+    outer = 'digraph P { start; exit; graph [goal=g]; i [subgraph_file="inner.dot"]; start -> i -> exit }'
+    path = tmp_path / "outer.dot"
+    found = {each.rule: each.message for each in prepare(outer, path=str(path)).diagnostics}
+    inner = tmp_path / "inner.dot"
+    assert found["variables"].startswith(f"in {inner}: $foo in the prompt of i__a is not replaced")
+    assert found["attribute_known"].startswith(f"in {inner}: unknown attribute maxretries; did you mean")

@@ -14,6 +14,7 @@ from holdfast.attractor import processes
 from holdfast.attractor.handlers.manager import ManagerOptions
 from holdfast.attractor.prepare import input_of
 from holdfast.attractor.runner import Runner
+from holdfast.errors import PipelineInvalidError
 from holdfast.frontends.dot.document import Pipeline, Stage
 from holdfast.store.rows import RunFilter
 from holdfast.types.ids import new_run_id
@@ -65,11 +66,13 @@ async def test_a_child_that_fails_is_a_failure(hf: Holdfast, tmp_path: Path) -> 
 async def test_a_manager_without_a_child_fails(hf: Holdfast, tmp_path: Path) -> None:
     found = await run(hf, line("m [shape=house];", "m"), tmp_path)
     assert found.outcome.failure_reason == "No stack.child_dotfile specified"
-    gone = await run(hf, manager(tmp_path / "no.dot"), tmp_path / "2")
-    assert "no.dot cannot be read" in gone.outcome.failure_reason
+    with pytest.raises(PipelineInvalidError, match=r"no\.dot does not exist"):
+        await run(hf, manager(tmp_path / "no.dot"), tmp_path / "2")
     bad = child_file(tmp_path, "digraph g { a -> b }")
-    wrong = await run(hf, manager(bad), tmp_path / "3")
-    assert "start" in wrong.outcome.failure_reason
+    with pytest.raises(PipelineInvalidError, match=r"child\.dot:1:1: error: .*start"):
+        await run(hf, manager(bad), tmp_path / "3")
+    service = await hf.service()
+    assert len(await service.store.list_runs(RunFilter(), after=None, limit=10)) == 1
 
 
 @pytest.mark.covers("AT-200", "AT-201")
@@ -233,3 +236,31 @@ async def test_a_child_is_found_beside_its_parents_file_also_by_another_worker(
     # Of the stored graph, which has no path.
     found = await Runner(hf).resume(row.id)
     assert found.succeeded
+
+
+@pytest.mark.covers("CP2-M4")
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (', manager.stop_condition="context.stack.child.active_stage=c"', "success"),
+        (", manager.max_cycles=2", "fail"),
+        (", timeout=1s, manager.max_cycles=100000", "fail"),
+    ],
+    ids=["condition", "cycles", "timeout"],
+)
+@pytest.mark.parametrize("detach", [False, True], ids=["stops", "detached"])
+async def test_manager_that_stops_stops_its_child(
+    hf: Holdfast, tmp_path: Path, more: str, said: str, detach: bool
+) -> None:
+    wait = f"while test -d {tmp_path} && ! test -e {tmp_path}/go; do sleep 0.02; done"
+    file = child_file(tmp_path, line(f'c [{TOOL}="{wait}"];', "c"))
+    orders = f"{more}, manager.poll_interval=20ms{', stack.child_detach=true' if detach else ''}"
+    found = await run(hf, manager(file, orders), tmp_path / "logs")
+    assert found.status == said
+    service = await hf.service()
+    rows: Any = await service.list(RunFilter(flow="child"))
+    assert [row.status == "cancelled" for row in rows] == [not detach]
+    tool = begun(tmp_path / "logs" / "m" / "child-1")
+    if not detach:
+        await until(lambda: all(not processes.is_alive(each) for each in tool))
+    (tmp_path / "go").touch()

@@ -8,6 +8,7 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.attractor.runner import Runner
+from holdfast.errors import PipelineInvalidError
 from holdfast.store.rows import RunFilter
 from tests.attractor.run import dot, run
 
@@ -17,11 +18,24 @@ TOOL = "shape=parallelogram, tool_command"
 
 
 @pytest.mark.covers("ATTRACTOR-RUN-03", "ATTRACTOR-BAD-03")
-async def test_pipelines_that_look_after_each_other_are_a_failure_that_names_them(
+async def test_pipelines_that_look_after_each_other_are_refused_by_name(hf: Holdfast, tmp_path: Path) -> None:
+    for name, other in (("one", "two"), ("two", "one")):
+        graph = f'graph [stack.child_dotfile="{other}.dot"]'
+        text = f"digraph {name} {{ {graph}; start; exit; m [shape=house]; start -> m -> exit }}"
+        (tmp_path / f"{name}.dot").write_text(text)
+    cycle = r"start each other in a cycle: one\.dot -> two\.dot -> one\.dot"
+    with pytest.raises(PipelineInvalidError, match=cycle):
+        await Runner(hf, logs_root=tmp_path / "L").run(tmp_path / "one.dot")
+    service = await hf.service()
+    assert not await service.store.list_runs(RunFilter(), after=None, limit=10)
+
+
+@pytest.mark.covers("ATTRACTOR-RUN-03", "ATTRACTOR-BAD-03")
+async def test_pipelines_that_start_each_other_late_are_a_failure_that_names_them(
     hf: Holdfast, tmp_path: Path
 ) -> None:
     for name, other in (("one", "two"), ("two", "one")):
-        graph = f'graph [stack.child_dotfile="{other}.dot"]'
+        graph = f'graph [stack.child_dotfile="{other}.dot", stack.child_resolve=late]'
         text = f"digraph {name} {{ {graph}; start; exit; m [shape=house]; start -> m -> exit }}"
         (tmp_path / f"{name}.dot").write_text(text)
     found = await Runner(hf, logs_root=tmp_path / "L").run(tmp_path / "one.dot")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,7 @@ class Bench:
         return Runner(self.hf, backend=answer, logs_root=self.logs)
 
     async def run(self, text: str, **said: Any) -> PipelineResult:
+        shutil.rmtree(self.logs)
         return await self.runner(**said).run(text)
 
 
@@ -207,6 +209,7 @@ async def _resume(bench: Bench) -> None:
     whole = await bench.run(text)
     broken = fail("the machine is gone")
     runner = bench.runner(b=[broken, "well"])
+    shutil.rmtree(bench.logs)
     assert (await runner.run(text)).status == "fail"
     found = await runner.resume(bench.logs)
     assert (found.status, found.completed_nodes) == (whole.status, whole.completed_nodes)

@@ -267,14 +267,66 @@ async def test_what_is_no_pipeline_or_somebody_elses_is_not_there(hall: Server) 
 TOOL = line('t [shape=parallelogram, tool_command="touch ran"];', "t")
 CODE = {
     "a command": (TOOL, "t", "tool_command"),
+    "an agent": (line("a [prompt=x, agent=claude];", "a"), "a", "agent"),
     "a hook": (line('a [tool_hooks.pre="touch ran"];', "a"), "a", "tool_hooks.pre"),
     "a hook of the graph":
         (line("a;", "a", graph='goal=x, tool_hooks.post="touch ran"'), "", "tool_hooks.post"),
-    "a child": (line('m [shape=house, stack.child_dotfile="child.dot"];', "m"), "m", "stack.child_dotfile"),
-    "a file": (line('a [prompt="@secret.txt"];', "a"), "a", "prompt"),
-    "an include": (line('a [subgraph_file="other.dot"];', "a"), "a", "subgraph_file"),
+    "a late child": (line("m [shape=house, stack.child_resolve=late];", "m"), "m", "stack.child_resolve"),
     "a folder": (line('a [prompt=x, cwd="/"];', "a"), "a", "cwd"),
 }  # fmt: skip
+
+
+def prompts(folder: Path) -> list[str]:
+    return [each.read_text() for each in folder.rglob("prompt.md")]
+
+
+INSIDE = {
+    "a child": line('m [shape=house, stack.child_dotfile="parts/inner.dot"];', "m"),
+    "a file": line('a [prompt="@parts/words.txt"];', "a"),
+    "an include": line('a [subgraph_file="parts/inner.dot"];', "a"),
+}
+"""Pipelines that name a file."""
+
+
+@pytest.mark.parametrize("name", INSIDE)
+async def test_files_come_with_the_request_and_from_nowhere_else(
+    hall: Server, tmp_path: Path, name: str
+) -> None:
+    # Files of the server's machine are not read, wherever they are.
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts/inner.dot").write_text(line("x;", "x"))
+    (tmp_path / "parts/words.txt").write_text("of the machine")
+    found = await submitted(hall, INSIDE[name], 400)
+    assert "is not one of the files of the request" in found["errors"][0]["message"]
+    assert found["errors"][0]["fix"].startswith("send its text in `files`")
+    for outside in ("../secret.txt", "/etc/hostname", "parts/../../x"):
+        source = INSIDE[name].replace("parts/inner.dot", outside).replace("parts/words.txt", outside)
+        await submitted(hall, source, 400)
+    inner = line('c [prompt="@words.txt"];', "c")
+    files = {"parts/inner.dot": inner, "parts/words.txt": "of the request"}
+    run = (await submitted(hall, INSIDE[name], files=files))["id"]
+    assert (await hall.json("GET", f"/pipelines/{run}"))["outcome"] == "success"
+    assert any("of the request" in text for text in prompts(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["a child", "an include"])
+async def test_code_in_the_files_of_a_request_is_refused_too(hall: Server, name: str) -> None:
+    found = await submitted(hall, INSIDE[name], 403, files={"parts/inner.dot": TOOL})
+    assert found["code"] == "code_not_allowed"
+    assert "tool_command" in found["errors"][0]["message"]
+    late = line('m [shape=house, stack.child_dotfile="x.dot", stack.child_resolve=late];', "m")
+    found = await submitted(hall, INSIDE[name], 403, files={"parts/inner.dot": late})
+    assert "stack.child_resolve" in found["errors"][0]["message"]
+
+
+async def test_too_many_or_too_large_files_are_refused(hall: Server) -> None:
+    many = {f"{number}.txt": "x" for number in range(501)}
+    assert (await submitted(hall, INSIDE["a file"], 422, files=many))["errors"]
+    large = {f"{number}.txt": "x" * 1_000_000 for number in range(9)}
+    stages = "".join(f'a{number} [prompt="@{number}.txt"];' for number in range(9))
+    source = line(stages, *(f"a{number}" for number in range(9)))
+    found = await submitted(hall, source, 400, files=large)
+    assert "8 MB for all files" in found["errors"][0]["message"]
 
 
 @pytest.mark.covers("ATTRACTOR-HTTP-05")
@@ -290,7 +342,7 @@ async def test_code_in_a_document_is_refused_by_stage_with_what_to_do(hall: Serv
 
 
 @pytest.mark.covers("ATTRACTOR-HTTP-05")
-async def test_an_operator_may_allow_commands_and_files_of_a_folder(
+async def test_an_operator_may_allow_commands_and_the_files_stay_those_of_the_request(
     anyio_backend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -302,18 +354,12 @@ async def test_an_operator_may_allow_commands_and_files_of_a_folder(
     async with works(ApiSettings(allow_code=True)) as server:
         await submitted(server, TOOL)
         assert "ran" in listed(tmp_path)
-        refused = await submitted(server, CODE["a file"][0], 403)
-        assert "--root" in refused["hint"]
     async with works(ApiSettings(allow_code=True, roots=(root,))) as server:
-        run = (await submitted(server, line('a [prompt="@words.txt"];', "a")))["id"]
-        assert (await server.json("GET", f"/pipelines/{run}"))["outcome"] == "success"
-        for outside in ("../secret.txt", str(tmp_path / "secret.txt")):
-            found = await submitted(server, line(f'a [prompt="@{outside}"];', "a"), 400)
+        for name in ("words.txt", "../secret.txt", str(tmp_path / "secret.txt")):
+            found = await submitted(server, line(f'a [prompt="@{name}"];', "a"), 400)
             assert str(root) not in json.dumps(found)
-            child = line(f'm [shape=house, stack.child_dotfile="{outside}"];', "m")
-            assert "outside" in (await submitted(server, child, 400))["detail"]
-        managed = await submitted(server, CODE["a child"][0])
-        assert (await server.json("GET", f"/pipelines/{managed['id']}"))["outcome"] == "success"
+            child = line(f'm [shape=house, stack.child_dotfile="{name}"];', "m")
+            assert "of the request" in (await submitted(server, child, 400))["detail"]
 
 
 @pytest.mark.covers("ATTRACTOR-HTTP-05", "ATTRACTOR-PROOF-09")

@@ -20,7 +20,7 @@ from holdfast.attractor.providers import Providers
 from holdfast.attractor.registry import HandlerRegistry
 from holdfast.attractor.requirements import offers_of
 from holdfast.cli.doctor.fleet import runs_without_means
-from holdfast.errors import RequirementsMissingError
+from holdfast.errors import PipelineInvalidError, RequirementsMissingError
 from holdfast.frontends.dot.lower import DIALECT
 from holdfast.model.fingerprint import requirements_in
 from holdfast.runs.run_view import shown_run
@@ -309,3 +309,148 @@ def test_backends_of_a_worker_that_cannot_be_told_apart_are_refused(
 ) -> None:
     said = cli("worker", "--until-idle", *(word for each in given for word in ("--backend", each)))
     assert (said.code, why in said.err) == (2, True)
+
+
+async def _managed_run(hf: Holdfast, folder: Path, source: str, logs: Path, **context: Any) -> RunRow:
+    """Created from a file, simulated."""
+    (folder / "x.dot").write_text(source)
+    setup = PipelineSetup(simulate=True)
+    ready = prepare_pipeline(folder / "x.dot", setup)
+    given = input_of(ready.pipeline, backend=setup.asks_for, logs=logs, context=context)
+    return (await (await hf.service()).create(ready.program, given))[0]
+
+
+@pytest.mark.covers("CP2-R10")
+async def test_files_of_a_pipeline_are_those_of_the_time_when_its_run_was_created(
+    shared: Holdfast, tmp_path: Path
+) -> None:
+    home, parts, logs = tmp_path / "home", tmp_path / "home/parts", tmp_path / "logs"
+    parts.mkdir(parents=True)
+    (parts / "words.md").write_text("as it was")
+    (parts / "leaf.dot").write_text(line('leaf [prompt="@words.md"];', "leaf"))
+    (parts / "child.dot").write_text(
+        line('c [shape=house, "stack.child_dotfile"="leaf.dot", "manager.poll_interval"="10ms"];', "c")
+    )
+    # A manager in an included file names its child relative to that file.
+    (home / "sub").mkdir()
+    inner = 'n [shape=house, "stack.child_dotfile"="../parts/leaf.dot", "manager.poll_interval"="10ms"];'
+    (home / "sub/inner.dot").write_text(line(inner, "n"))
+    source = line(
+        'm [shape=house, "stack.child_dotfile"="parts/child.dot", "manager.poll_interval"="10ms"]; '
+        'i [subgraph_file="sub/inner.dot"]; p [prompt="@parts/words.md"];', "m", "i", "p",
+    )  # fmt: skip
+    async with shared as hf:
+        row = await _managed_run(hf, home, source, logs)
+        stored = await (await hf.service()).store.flow(row.flow, row.version)
+        assert stored is not None
+        assert b"as it was" in stored.graph
+        home.rename(tmp_path / "gone")
+        assert (await worked(tmp_path, PipelineSetup(), row.id)).status == "completed"
+    prompts = {str(each.relative_to(logs)): each.read_text() for each in logs.rglob("prompt.md")}
+    assert prompts == {
+        "m/child-1/c/child-1/leaf/prompt.md": "as it was",
+        "i__n/child-1/leaf/prompt.md": "as it was",
+        "p/prompt.md": "as it was",
+    }
+
+
+@pytest.mark.covers("CP2-R10")
+async def test_child_that_is_read_late_is_waited_for_where_it_is_missing(
+    shared: Holdfast, tmp_path: Path
+) -> None:
+    """The name comes from the context."""
+    child = tmp_path / "chosen.dot"
+    source = line(
+        'm [shape=house, "stack.child_resolve"=late, "manager.poll_interval"="10ms", max_retries=2];', "m"
+    )
+    async with shared as hf:
+        service = await hf.service()
+        row = await _managed_run(
+            hf, tmp_path, source, tmp_path / "logs", **{"stack.child_dotfile": "chosen.dot"}
+        )
+        assert (await worked(tmp_path, PipelineSetup(), row.id)).status == "resumable"
+        events = [event.type for event in await service.events(row.id, limit=1000)]
+        assert "node.failed" not in events
+        assert "node.retried" not in events
+        with pytest.raises(RequirementsMissingError, match=r"file:chosen\.dot") as refused:
+            await Runner(hf).resume(row.id)
+        assert refused.value.hint == "Put the file there; the run continues then."
+        # Another run of the same version is served meanwhile.
+        (tmp_path / "other.dot").write_text(line("c;", "c"))
+        other = await _managed_run(
+            hf, tmp_path, source, tmp_path / "more", **{"stack.child_dotfile": "other.dot"}
+        )
+        assert other.version == row.version
+        assert (await worked(tmp_path, PipelineSetup(), other.id)).status == "completed"
+        assert (await service.get(row.id)).status == "resumable"
+        child.write_text(line("c;", "c"))
+        assert (await Runner(hf).resume(row.id)).succeeded
+
+
+async def test_words_of_a_child_that_cannot_be_resolved_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.dot").write_text(line('m [shape=house, "stack.child_resolve"=never];', "m"))
+    with pytest.raises(PipelineInvalidError, match=r"stack\.child_resolve is never"):
+        prepare_pipeline(tmp_path / "x.dot", PipelineSetup())
+
+
+_TOOL = "shape=parallelogram, tool_command"
+INCLUDED = dot(f"""a [{_TOOL}="exit 3"]; b [{_TOOL}="true"];""", "start -> a -> b -> done")
+
+
+BAD = "bad; bad -> done;"
+
+
+@pytest.mark.covers("CP2-R11")
+@pytest.mark.parametrize(
+    ("edges", "status"),
+    [
+        # A condition on a failure.
+        (f'{BAD} i -> good [condition="outcome=success"]; i -> bad [condition="outcome=fail"]', "completed"),
+        # A diamond.
+        (f'{BAD} d [shape=diamond]; i -> d -> bad; d -> good [condition="outcome=success"]', "completed"),
+        # Nothing asks: the stage inside ends the run.
+        ("i -> good", "failed"),
+    ],
+)
+async def test_failure_inside_an_included_pipeline_asks_the_edges_of_the_stage_that_includes_it(
+    shared: Holdfast, tmp_path: Path, edges: str, status: str
+) -> None:
+    (tmp_path / "inner.dot").write_text(INCLUDED)
+    outer = dot('i [subgraph_file="inner.dot"]; good;', f"start -> i; good -> done; {edges}")
+    async with shared as hf:
+        service = await hf.service()
+        row = await _managed_run(hf, tmp_path, outer, tmp_path / "logs")
+        assert (await worked(tmp_path, PipelineSetup(), row.id)).status == status
+        ended = [event.node for event in await service.events(row.id, limit=1000) if event.node]
+        assert ("bad" in ended, "good" in ended, "i__b" in ended) == (status == "completed", False, False)
+
+
+@pytest.mark.covers("CP2-R11")
+async def test_failure_inside_nested_includes_and_branches_is_answered_where_it_belongs(
+    shared: Holdfast, tmp_path: Path
+) -> None:
+    """Of an include in an include the outer edges are asked; a branch's failure belongs to its fan-in, and a
+    fail edge inside comes first."""
+    (tmp_path / "inner.dot").write_text(INCLUDED)
+    (tmp_path / "middle.dot").write_text(line('n [subgraph_file="inner.dot"];', "n"))
+    fan = dot(
+        f'f [shape=component]; x [{_TOOL}="exit 1"]; y; j [shape=tripleoctagon]; '
+        f'own [{_TOOL}="exit 1"]; mend;',
+        'start -> f; f -> x -> j; f -> y -> j; j -> own; own -> mend [condition="outcome=fail"]; '
+        'mend -> done; own -> done [condition="outcome=success"]',
+    )
+    (tmp_path / "fan.dot").write_text(fan)
+    outer = dot(
+        'm [subgraph_file="middle.dot"]; g [subgraph_file="fan.dot"]; bad;',
+        'start -> m; m -> g [condition="outcome=fail"]; m -> done [condition="outcome=success"]; '
+        'g -> done [condition="outcome=success"]; g -> bad [condition="outcome=fail"]; bad -> done',
+    )
+    async with shared as hf:
+        service = await hf.service()
+        row = await _managed_run(hf, tmp_path, outer, tmp_path / "logs")
+        assert (await worked(tmp_path, PipelineSetup(), row.id)).status == "completed"
+        ended = [event.node for event in await service.events(row.id, limit=1000) if event.node]
+        assert "m__n__a" in ended
+        assert "m__n__b" not in ended
+        assert "g__mend" in ended
+        assert "bad" not in ended

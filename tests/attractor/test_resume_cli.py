@@ -91,3 +91,13 @@ def test_a_directory_is_exported_from_the_journal_alone(failed: Cli) -> None:
     assert Path("again/checkpoint.json").read_bytes() == before
     assert failed("run", "--resume", "again").code == 0
     assert "cannot be written to stdout" in failed("export", "--attractor", run, "-o", "-").err
+
+
+@pytest.mark.covers("CP2-R9", "CP2-D3")
+def test_simulated_run_continues_on_another_store_without_being_told_again(cli: Cli) -> None:
+    Path("x.dot").write_text(line('a; t [shape=parallelogram, tool_command="test -e go"]; b;', "a", "t", "b"))
+    assert cli("run", "x.dot", "--simulate", "--logs", "out").code == 1
+    Path("go").touch()
+    said = cli("run", "--resume", "out", "--store", "sqlite:other.db")
+    assert said.code == 0, said.err
+    assert "[Simulated]" in Path("out/b/response.md").read_text()

@@ -117,7 +117,7 @@ async def test_a_directory_goes_on_on_another_machine_as_if_nothing_had_happened
     whole = await Runner(hf, backend=Copied(), logs_root=logs).run(THREE, context={"ticket": "T-1"})
     assert checkpoint(moved)["completed_nodes"] == ["start", "a"]
     there = Script()
-    found = await Runner(elsewhere, backend=there).resume(moved)
+    found = await Runner(elsewhere, backend=there).resume(moved, force=True)
     assert found.succeeded
     assert found.run_id != whole.run_id
     assert there.trace == ["b", "c"], "what was done is not done again"
@@ -248,6 +248,7 @@ async def test_a_goal_gate_that_was_not_met_is_not_forgotten(
         'start -> gate -> b -> c -> done; gate -> b [condition="outcome=fail"]',
     )
     logs = write_checkpoint(tmp_path, current_node="b", completed_nodes=["start", "gate", "b"], **shown)
+    status(logs, "b", outcome="success")
     if not shown:
         status(logs, "gate", outcome="fail")
     script = Script()
@@ -338,9 +339,9 @@ async def test_a_checkpoint_of_before_the_first_stage_begins_at_the_start(
         (None, "cannot be read"),
         ("{", "is not JSON"),
         ("[]", "is not a JSON object"),
-        ('{"current_node": 3}', "current_node is not text"),
-        ('{"current_node": "a", "completed_nodes": "a"}', "completed_nodes is not a list"),
-        ('{"current_node": "a", "context": []}', "is not an object"),
+        ('{"current_node": 3}', "current_node is 3, not text"),
+        ('{"current_node": "a", "completed_nodes": "a"}', 'completed_nodes is "a", not a list'),
+        ('{"current_node": "a", "context": []}', r"context is \[1\], not an object"),
     ],
 )
 async def test_what_is_no_run_directory_is_refused(

@@ -36,6 +36,13 @@ def test_the_directory_of_a_killed_process_goes_on_here_and_elsewhere(tmp_path: 
     elsewhere = Place(other, TEXT)
     elsewhere.touch("go")
     there = elsewhere.call("run", "--resume", "D", "--simulate", "--json")
+    assert there.end() == 3, there.told
+    # Whether the command of b did its work is not known there: a person says it.
+    assert not (other / "trace").exists()
+    hold = json.loads(there.told)["open_holds"][0]
+    asked = elsewhere.call("answer", hold, "run again", "--json")
+    assert asked.end() == 0, asked.told
+    there = elsewhere.call("run", "--resume", "D", "--simulate", "--json")
     assert there.end() == 0, there.told
     assert (other / "trace").read_text() == "b\nc\n", "only what was not done"
     assert checkpoint(other / "D")["completed_nodes"] == ["start", "a", "b", "c", "done"]

@@ -27,10 +27,11 @@ from holdfast.runs.driver.settings import RunSettings
 from tests.agents.conftest import provider
 from tests.agents.provider import Answer, Provider
 from tests.api.conftest import Server, serving
+from tests.attractor.fake_agents import FakeAgents, agents, claude
 from tests.attractor.models import backend
 from tests.attractor.run import line
 
-__all__ = ["provider"]
+__all__ = ["agents", "provider"]
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("SAFE-EDGE-09")]
 
 TOOL: Final = line('t [shape=parallelogram, tool_command="touch ran"];', "t")
@@ -102,6 +103,25 @@ async def test_worker_decides_whether_commands_of_a_submitted_pipeline_run(
             assert "--allow-code" in json.dumps(said)
 
 
+@pytest.mark.parametrize("allowed", [False, True])
+@pytest.mark.parametrize("of", ["stage", "operator"])
+async def test_agent_of_a_submitted_pipeline_runs_only_if_the_worker_allows_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, agents: FakeAgents, allowed: bool, of: str
+) -> None:
+    """The agent that the operator gave as the backend may read."""
+    agents.plays("claude", claude())
+    if of == "operator":
+        monkeypatch.setenv("HOLDFAST_BACKEND", "agent:claude")
+    source = line("a [prompt=x, agent=claude];" if of == "stage" else "a [prompt=x];", "a")
+    async with hall(tmp_path, monkeypatch, allowed=allowed) as server:
+        run = await submitted(server, source, simulate=False)
+        said = json.dumps(await server.json("GET", f"/v1/pipelines/{run}"))
+    assert ("--allow-code" in said) == (of == "stage" and not allowed)
+    modes = [call["argv"][call["argv"].index("--permission-mode") + 1] for call in agents.calls("claude")]
+    refused = [] if of == "stage" else ["plan"]
+    assert modes == (["acceptEdits"] if allowed else refused)
+
+
 async def test_mark_goes_with_every_run_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, way in WAYS.items():
         async with hall(tmp_path, monkeypatch, allowed=False) as server:
@@ -133,7 +153,7 @@ async def test_child_of_a_submitted_pipeline_does_not_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "child.dot").write_text(TOOL)
-    parent = line('m [shape=house, stack.child_dotfile="child.dot"];', "m")
+    parent = line('m [shape=house, stack.child_dotfile="child.dot", stack.child_resolve=late];', "m")
     for allowed in (False, True):
         async with hall(tmp_path, monkeypatch, allowed=allowed) as server:
             await submitted(server, parent)
@@ -173,16 +193,18 @@ async def test_prompts_of_a_submitted_pipeline_get_no_tools_of_the_machine(
 
 
 RUNS: Final = {
+    "agent": line("a [agent=claude];", "a"),
     "tool_command": line('a [shape=parallelogram, tool_command="touch ran"];', "a"),
     "tool_hooks.pre": line('a [tool_hooks.pre="touch ran"];', "a"),
     "tool_hooks.post": line('a [tool_hooks.post="touch ran"];', "a"),
-    "stack.child_dotfile": line('a [shape=house, stack.child_dotfile="child.dot"];', "a"),
+    "stack.child_resolve": line(
+        'a [shape=house, stack.child_dotfile="child.dot", stack.child_resolve=late];', "a"
+    ),
 }
 """What a document can bring to the machine of a worker, by its attribute."""
-READ_BY_THE_SERVER: Final = {"subgraph_file"}
 
 
-@pytest.mark.parametrize("attribute", sorted({*COMMANDS, *FILES} - READ_BY_THE_SERVER))
+@pytest.mark.parametrize("attribute", sorted({*COMMANDS, *FILES}))
 async def test_everything_that_a_document_brings_to_a_worker_is_refused_there(
     hf: Holdfast, tmp_path: Path, provider: Provider, monkeypatch: pytest.MonkeyPatch, attribute: str
 ) -> None:

@@ -224,6 +224,7 @@ def test_a_pipeline_in_a_file_takes_the_place_of_a_stage(parts: Path) -> None:
         ("sub__look", "sub__dig"),
         ("sub__dig", "sub__look"),
         ("sub__dig", "sub__end"),
+        ("sub__look", "sub__end"),  # if it fails, and nothing inside answers that
         ("sub__end", "exit"),
         ("sub__end", "mend"),
         ("mend", "sub"),
@@ -329,3 +330,24 @@ def test_the_child_of_a_manager_that_is_not_there_is_informed_of(parts: Path) ->
         start -> boss -> exit; start; exit; boss [shape=house] }"""
     assert "child_dotfile" not in rules(text, path=at(parts))
     assert "child_dotfile" in rules(text.replace("child.dot", "gone.dot"), path=at(parts))
+
+
+@pytest.mark.parametrize("absolute", [False, True])
+def test_managers_in_files_that_are_included_by_included_files_keep_their_children(
+    tmp_path: Path, absolute: bool
+) -> None:
+    deep = tmp_path / "a" / "b"
+    deep.mkdir(parents=True)
+    (deep / "c.dot").write_text("digraph C { start; exit; work [label=W]; start -> work -> exit }")
+    named = str(deep / "c.dot") if absolute else "c.dot"
+    manager = f'm [shape=house, "stack.child_dotfile"="{named}"]'
+    (deep / "y.dot").write_text(f"digraph Y {{ start; exit; {manager}; start -> m -> exit }}")
+    inner = 'i [subgraph_file="b/y.dot"]; n [shape=house, "stack.child_dotfile"="b/c.dot"]'
+    (tmp_path / "a/x.dot").write_text(f"digraph X {{ start; exit; {inner}; start -> i -> n -> exit }}")
+    root = tmp_path / "root.dot"
+    source = 'digraph R { start; exit; x [subgraph_file="a/x.dot"]; start -> x -> exit }'
+    found = prepare(source, path=str(root))
+    assert not found.errors
+    assert list(found.pipeline.children) == ["a/b/c.dot"]
+    children = {name: stage.text("stack.child_dotfile") for name, stage in found.pipeline.stages.items()}
+    assert (children["x__i__m"], children["x__n"]) == ("a/b/c.dot", "a/b/c.dot")

@@ -86,6 +86,27 @@ def test_forks_start_at_a_node_with_values_set_once_for_each_key(cli: Cli, refun
     assert set(statuses(cli)) == {*sources, *made}
 
 
+def test_a_key_of_forks_is_refused_for_other_values(cli: Cli, refund: str) -> None:
+    source = started(cli, refund, 250)
+    where = (
+        "fork",
+        "--where",
+        "status:pending_input flow:refund",
+        "--at",
+        "assess",
+        "--key",
+        "again",
+        "--json",
+    )
+    made = by_run(cli(*where, "--set", "order=B2").json)[source]["made"]
+    assert by_run(cli(*where, "--set", "order=B2").json)[source]["made"] == made
+    for more in (("--set", "order=C3"), ("--set", "order=B2", "--set", "amount=1"), ()):
+        said = cli(*where, *more)
+        assert said.code == 1
+        assert made in by_run(said.json)[source]["why"]
+    assert set(statuses(cli)) == {source, made}
+
+
 def test_one_run_that_cannot_be_changed_is_left_out_and_the_others_are_changed(cli: Cli, refund: str) -> None:
     paid, asked = started(cli, refund, 80), started(cli, refund, 250)
     said = cli("fork", "--where", "flow:refund", "--at", "pay", "--json")
@@ -167,3 +188,13 @@ def test_a_run_that_was_deleted_meanwhile_does_not_stop_the_others(
     done = by_run(cli("cancel", "--where", "flow:refund", "--yes", "--json").json)
     assert (done[gone]["done"], done[gone]["code"]) == (False, "run_not_found")
     assert done[asked]["done"]
+
+
+def test_a_search_with_an_unknown_name_is_refused_and_names_those_that_exist(cli: Cli, refund: str) -> None:
+    asked = started(cli, refund, 250)
+
+    said = cli("cancel", "--where", "bogus:x")
+    assert said.code == Exit.bad_input
+    assert "bogus is not a name of a condition" in said.err
+    assert "Known: at, by, created, error, flow, key, status, text, thread, took, version." in said.err
+    assert statuses(cli) == {asked: "pending_input"}

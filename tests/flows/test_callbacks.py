@@ -352,3 +352,12 @@ async def test_the_token_is_masked_where_an_error_or_a_line_of_the_log_names_it(
         assert seen[0] not in recorded
         assert seen[0] not in repr(await service.story(result.run_id))
         assert seen[0].encode() not in await service.export_run(result.run_id, decrypt=True)
+
+
+async def test_a_token_that_is_no_text_is_an_input_error(place: Place) -> None:
+    service = await callbacks(await place.hf())
+    for token in (None, 5, b"token", "half \ud800"):
+        given: Any = token
+        for call in (service.complete(given), service.fail(given, "no"), service.heartbeat(given)):
+            with pytest.raises(InputError):
+                await call

@@ -499,3 +499,18 @@ async def test_a_run_that_no_call_has_started_does_not_stand_for_a_key(
     with pytest.raises(RunExistsError, match=row.id):
         await pay("A1")
     assert paid == []
+
+
+async def test_a_key_of_an_argument_that_is_null_is_refused(hf: Holdfast) -> None:
+    calls: list[Any] = []
+
+    @hf.effect(key="charge-{{order}}-{{more.id}}")
+    async def charge(order: str | None, more: dict[str, Any]) -> str:
+        calls.append(order)
+        return "done"
+
+    for order, more in ((None, {"id": 1}), ("A", {"id": None})):
+        with pytest.raises(InputError, match="charge"):
+            await charge(order, more)
+    assert calls == []
+    assert await charge("", {"id": 1}) == "done"

@@ -115,6 +115,36 @@ async def test_an_event_that_is_sent_again_is_one_event(place: Place) -> None:
         await service.publish("holdfast-events", "x", {})
 
 
+@pytest.mark.covers("USERS-BAD-EVENT")
+async def test_an_event_that_cannot_be_sent_is_an_input_error(place: Place) -> None:
+    service = await queues(await place.hf())
+    for name, more in (
+        (5, {}),
+        (None, {}),
+        ("half \ud800", {}),
+        ("paid", {"key": 7}),
+        ("paid", {"key": "half \udfff"}),
+        ("paid", {"id": 3}),
+        ("paid", {"run": 4}),
+        ("paid", {"keep": "7d"}),
+        ("paid", {"data": "half \ud800"}),
+    ):
+        with pytest.raises(InputError):
+            await service.send_event(name, **more)
+
+
+@pytest.mark.covers("USERS-EVENT-MATCH")
+async def test_a_condition_on_a_name_without_a_value_is_refused_when_the_wait_begins(place: Place) -> None:
+    hf = await place.hf()
+    result = await PAID.run({"key": "A17", "match": "event.amount >= leest and event.amount < 3"}, on=hf)
+    assert result.status is RunStatus.failed
+    assert result.error is not None
+    assert (result.error.type, "leest" in str(result.error)) == ("InputError", True)
+    # Of what an event has nobody knows before, and what may be missing may be asked for.
+    asked = "exists(leest) or message.nothing or event.amount >= least"
+    assert (await PAID.run({"match": asked}, on=hf)).status is RunStatus.pending_input
+
+
 @pytest.mark.covers("USERS-EVENT-WAIT")
 async def test_a_wait_for_an_event_is_over_in_time(place: Place) -> None:
     hf = await place.hf()

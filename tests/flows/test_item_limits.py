@@ -46,22 +46,22 @@ class Items:
         return item
 
 
-def by_script(items: Items, name: str = "paced", **options: Any) -> Flow:
+def by_script(items: Items, name: str = "paced", *, effect: str = "external", **options: Any) -> Flow:
     flow = Flow(name, effect="read")
 
     @flow.script
     async def each(s: Any, ctx: Context) -> dict[str, Any]:
         async def one(item: Any) -> Any:
-            return await ctx.step("work", items.work, item)
+            return await ctx.step("work", items.work, item, effect=effect)
 
         return {"out": await ctx.map(one, s["items"], **options)}
 
     return flow
 
 
-def by_node(items: Items, name: str = "paced", **options: Any) -> Flow:
+def by_node(items: Items, name: str = "paced", *, effect: str = "external", **options: Any) -> Flow:
     flow = Flow(name, effect="read")
-    flow.map("each", over="items", body=items.work, into="out", effect="external", **options)
+    flow.map("each", over="items", body=items.work, into="out", effect=effect, **options)
     return flow
 
 
@@ -211,6 +211,35 @@ async def test_places_of_a_dead_worker_are_free_when_its_run_is(place: Place, ma
     await Worker(flow, on=hf).run_until_idle()
     result = await asyncio.wait_for(flow.run({"items": [3]}, on=hf), 20)
     assert result.expect().state["out"] == [3]
+
+
+@MAPS
+@pytest.mark.covers("USERS-MAP-RATE")
+async def test_an_item_that_begins_again_after_a_kill_waits_for_a_place(place: Place, mapped: Mapped) -> None:
+    items = Items(place)
+    flow = mapped(items, concurrency=1, limit_key="mail", effect="read")
+    # When its work has ended, and is not recorded yet.
+    with armed("after_substep", nth=2), pytest.raises(Crash):
+        await flow.run({"items": [1]}, on=await place.hf(), run_id=RUN, mode="strict")
+    items.first.clear()
+    place.lapse()
+    items.go.clear()
+    hf = await place.hf(HOT)
+    store = await hf.open()
+    await store.reclaim(limit=1, max_recoveries=9)
+    other = asyncio.ensure_future(flow.run({"items": [2]}, on=hf))
+    await asyncio.wait_for(items.first.wait(), 20)
+    killed = asyncio.ensure_future(flow.resume(RUN, on=hf))
+    for _ in range(500):
+        if items.at_work == 2 or any(use.waiters for use in await limits_in_use(store, "default")):
+            break
+        await asyncio.sleep(0.01)
+    at_work = items.at_work
+    items.go.set()
+    found = await asyncio.wait_for(asyncio.gather(other, killed), 20)
+    assert at_work == 1
+    assert [each.expect().state["out"] for each in found] == [[2], [1]]
+    assert items.most == 1
 
 
 @pytest.mark.covers("USERS-MAP-RATE")

@@ -53,14 +53,18 @@ patient = _flow("patient", "1m")
 default_undo = _flow("default_undo", None)
 
 
-def _short() -> Flow:
+def _short(name: str, undo: str | None) -> Flow:
     """Without a form: many of them can be decided at once."""
-    flow = Flow("short")
-    flow.hold("agree", prompt="Agree to {{number}}?", options=["agree", "refuse"], assignee="user:local")
+    flow = Flow(name)
+    flow.hold(
+        "agree", prompt="Agree to {{number}}?", options=["agree", "refuse"], assignee="user:local", undo=undo
+    )
     return flow
 
 
-short = _short()
+short = _short("short", None)
+# For tests that wait until the decision is final.
+brief = _short("brief", "1s")
 
 
 def _silent() -> Flow:

@@ -59,7 +59,8 @@ PLAIN_WORDS: Final = (
     "has:comment has:comment", "good flow>x due<never", "ﬂow:a", "é", "😀 flow:😀", "__proto__:x",
     "staus:open", "Prioirty>=high", "asignee:me flow:a", "tags:x", "page:3", "flw:a", "rule:x", "create<2d",
     "dure:1", "xstatus:", "versoin:2", "tood>1h", "statusss:x", "statussss:x", "ags:x", "_flow:x",
-    "error:x", "é:x",
+    "error:x", "é:x", "foo:bar", "flow:a bogus<2d", "re:invoice", "text:foo:bar", "text:", "text>x", "s3://a/b",
+    "flow:a text:b c text:d:e", 'text:"a b"', "TEXT:A", "12:30", "sha256:ab",
     "constructor:x", "toString<1", "tag:__proto__", "key:a,b", "run:1 run:2", "took>1h took<2h",
 )  # fmt: skip
 

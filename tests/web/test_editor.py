@@ -8,9 +8,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, WebSocket, expect
 
-from tests.web.conftest import Opener, WebServer, inspect, picture
+from tests.web.conftest import Opener, WebServer, inspect, picture, sign_in_as
 
 pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("web-2")]
 
@@ -349,6 +349,42 @@ def test_a_save_names_who_saved_in_between_and_unsaved_work_survives_a_reload(
     assert "name: trip-two-copy   # the flow" in copied
     assert "description: Mine too" in copied
     assert saved_text(server, "trip-two") == theirs
+
+
+KEPT = """() => [localStorage, sessionStorage].flatMap((each) => Object.keys(each))
+  .filter((name) => /^holdfast\\.(draft|document)\\./.test(name))"""
+
+
+@pytest.mark.covers("WB-46")
+def test_a_person_who_signs_out_leaves_no_text_and_no_connection_behind(
+    server: WebServer, open_page: Opener
+) -> None:
+    trip(server, "trip-left")
+    page = open_page("/settings", expected="status of 401")
+    sign_in_as(page, server, "nora", roles=["admin"])
+    sockets: list[WebSocket] = []
+    page.on("websocket", lambda each: sockets.append(each))
+    page.goto(f"{server.address}/editor/trip-left")
+    page.get_by_label("Description").fill("Salaries of May")
+    expect(page.get_by_text("Unsaved changes")).to_be_visible()
+    page.evaluate("sessionStorage.setItem('holdfast.draft.x', '{}')")
+    assert len(page.evaluate(KEPT)) == 2
+    expect(page.locator(".live")).to_have_text("Live")
+    # A session that ends by itself keeps the text for the same person.
+    kept = page.context.cookies()
+    page.context.clear_cookies()
+    page.reload()
+    assert len(page.evaluate(KEPT)) == 2
+    page.context.add_cookies(kept)  # pyright: ignore[reportArgumentType]
+    page.goto(f"{server.address}/editor/trip-left")
+    expect(page.get_by_label("Description")).to_have_value("Salaries of May")
+    expect(page.locator(".live")).to_have_text("Live")
+    page.get_by_role("button", name="Account of nora").click()
+    with sockets[-1].expect_event("close"):
+        page.get_by_role("menuitem", name="Sign out").click()
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+    assert page.evaluate(KEPT) == []
+    assert "Salaries" not in page.evaluate("JSON.stringify([localStorage, sessionStorage])")
 
 
 KINDS = (

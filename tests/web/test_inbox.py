@@ -153,6 +153,17 @@ def test_keys_claim_snooze_watch_and_comment(server: WebServer, open_page: Opene
     snooze.get_by_label("For").select_option("1")
     snooze.get_by_role("button", name="Snooze").click()
     expect(snooze).to_be_hidden()
+    toast = page.locator(".toast:not(.away)")
+    expect(toast).to_contain_text(
+        re.compile(r"Refund claim M-1 of Nordwerk\?” is snoozed until \d+ \w+ \d\d:\d\d")
+    )
+    inspect(page, "inbox-snoozed")
+    press(page, "z")
+    expect(toast).to_have_count(0)
+    assert server.api("GET", f"/v1/holds?view=snoozed&run={hold['run']}")["items"] == []
+    press(page, "s")
+    snooze.get_by_role("button", name="Snooze").click()
+    expect(toast.get_by_role("button", name="Undo")).to_be_visible()
     press(page, "c")
     expect(page.get_by_label("Add a comment")).to_be_focused()
     page.keyboard.type("Seen by me")
@@ -185,6 +196,8 @@ def test_many_are_decided_after_a_preview_and_failures_stay_selected(
     first, second, third = (server.claim(f"B-{each}", "short") for each in "123")
     page = open_page(f"/inbox/mine/{first['id']}?q=flow%3Ashort")
     expect(page.get_by_role("button", name="agree", exact=True)).to_be_visible()
+    # The key selects a row of the list, which may come after the question.
+    expect(page.get_by_label("Select: Agree to B-1?")).to_be_visible()
     press(page, "x")
     for each in "23":
         page.get_by_label(f"Select: Agree to B-{each}?").check()
@@ -230,3 +243,17 @@ def test_a_search_is_saved_as_a_view_and_deleted(server: WebServer, open_page: O
     page.get_by_role("button", name="Delete the view Short ones").click()
     expect(page.get_by_role("link", name="Short ones")).to_be_hidden()
     assert server.api("GET", "/v1/views")["items"] == []
+
+
+@pytest.mark.covers("WEB-INBOX")
+def test_the_first_view_of_a_question_is_recorded_once(server: WebServer, open_page: Opener) -> None:
+    hold = server.claim("S-1", "short")
+    before = server.api("GET", "/v1/holds/metrics")["time_to_view"]["count"]
+    page = open_page(f"/inbox/mine/{hold['id']}")
+    history = page.locator(".history")
+    expect(history).to_contain_text("local looked at it for the first time")
+    page.reload()
+    expect(history).to_contain_text("local looked at it for the first time")
+    actions = [each["action"] for each in server.api("GET", f"/v1/holds/{hold['id']}/history")["items"]]
+    assert actions.count("viewed") == 1
+    assert server.api("GET", "/v1/holds/metrics")["time_to_view"]["count"] == before + 1

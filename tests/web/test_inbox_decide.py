@@ -6,10 +6,10 @@ import re
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, Request, Route, expect
+from playwright.sync_api import Browser, Page, Request, Route, expect
 
 from tests.web.conftest import Opener, WebServer, inspect
-from tests.web.people import open_hold, title
+from tests.web.people import open_hold, signed_in, title
 
 pytestmark = [pytest.mark.timeout(240), pytest.mark.xdist_group("web-2")]
 
@@ -121,16 +121,21 @@ def test_a_decision_waits_while_the_next_row_is_focused_and_a_closed_tab_changes
     expect(page.get_by_label("Amount")).to_have_value("900.00")
     expect(page.get_by_role("button", name=re.compile("Refund claim E-1"))).to_be_focused()
     assert server.api("GET", f"/v1/holds/{first['id']}")["placed_by"] is None
+    assert server.api("GET", f"/v1/holds/{second['id']}")["status"] == "pending"
     # The window is the server's: what was placed becomes final without the tab, what was typed does not.
+    third, fourth = server.claim("E-3"), server.claim("E-4")
+    page.goto(f"{server.address}/inbox/mine/{third['id']}?q=flow%3Aclaims+E-")
+    fill(page)
     title(page)
     page.keyboard.press("1")
     page.keyboard.press("Enter")
-    expect(toast).to_contain_text("Refund in")
+    expect(toast).to_contain_text("Refund")
+    expect(page).to_have_url(re.compile(fourth["id"]))
     page.get_by_label("Amount").fill("1.00")
     page.close()
-    watcher = open_page(f"/holds/{first['id']}")
+    watcher = open_page(f"/holds/{third['id']}")
     expect(watcher.get_by_role("region", name="Decision")).to_contain_text("900.00")
-    assert server.api("GET", f"/v1/holds/{second['id']}")["status"] == "pending"
+    assert server.api("GET", f"/v1/holds/{fourth['id']}")["status"] == "pending"
 
 
 @pytest.mark.covers("WB-18")
@@ -160,7 +165,7 @@ def test_a_double_click_a_lost_reply_and_a_reload_decide_once(server: WebServer,
     page.route(re.compile(r"/place$"), lose)
     page.get_by_role("button", name="Refund", exact=True).click()
     decided = page.get_by_role("region", name="Decision")
-    expect(decided).to_contain_text("local has decided.")
+    expect(decided).to_contain_text("local has decided: Refund.")
     expect(page.get_by_role("region", name="What you typed")).to_be_hidden()
     assert len({each.headers["idempotency-key"] for each in sent}) == 1
     page.unroute_all(behavior="wait")  # a reply that is being lost must not meet the reload
@@ -283,3 +288,33 @@ def test_a_page_decides_for_nobody_but_the_person_who_opened_it(server: WebServe
     expect(page.get_by_role("dialog", name="Another person has signed in")).to_be_visible()
     found = server.api("GET", f"/v1/holds/{hold['id']}")
     assert (found["status"], found["placed_by"]) == ("pending", None)
+
+
+@pytest.mark.covers("WB-18")
+def test_a_decision_of_another_person_is_named_while_it_can_still_be_undone(
+    server: WebServer, open_page: Opener, browser: Browser
+) -> None:
+    hold = server.claim("Y-1", "patient")
+    page = open_page(f"/inbox/all/{hold['id']}")
+    fill(page)
+    page.get_by_label("Amount").fill("750.00")
+    expect(page.get_by_text("Draft saved")).to_be_visible()
+    sam = signed_in(browser, server, "sam", "admin")
+    theirs = sam.new_page()
+    open_hold(theirs, server, hold, "all")
+    fill(theirs)
+    theirs.get_by_role("button", name="Refund", exact=True).click()
+    expect(theirs.locator(".toast")).to_contain_text("Refund in")
+    told = page.get_by_role("region", name="What you typed")
+    expect(told).to_contain_text(
+        re.compile(r"sam has decided: Refund\. It is final at \d\d:\d\d unless sam ")
+    )
+    expect(told).to_contain_text("750.00")
+    badge = page.locator(".hold-head .badge")
+    expect(badge).to_have_text("Refund, not final yet")
+    inspect(page, "inbox-placed-by-another")
+    # Their undo opens it again.
+    theirs.locator(".toast").get_by_role("button", name="Undo").click()
+    expect(badge).to_have_text("Open")
+    expect(page.get_by_role("button", name="Refund", exact=True)).to_be_visible()
+    sam.close()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, Request, WebSocketRoute, expect
+from playwright.sync_api import Browser, Page, Request, Response, WebSocketRoute, expect
 
 from tests.web.conftest import Opener, Told, WebServer, inspect
 from tests.web.people import open_hold, signed_in
@@ -173,13 +173,17 @@ def test_without_sockets_events_come_by_a_stream_and_without_streams_by_polls(
     # Neither: the list is read from time to time.
     polled = open_page("/settings", expected="ERR_FAILED")
     polled.goto("about:blank")
+    polled.clock.install()
     polled.route_web_socket(SOCKET, lambda socket: socket.close())
     polled.route(STREAM, lambda route: route.abort())
     polled.goto(f"{server.address}/inbox/mine?q=flow%3Ashort+P-")
     expect(row(polled, "P-2")).to_be_visible()
     live(polled, "Reconnecting")
     server.claim("P-3", "short")
-    expect(polled.get_by_role("button", name="1 new")).to_be_visible()
+    fresh = polled.get_by_role("button", name="1 new")
+    while not fresh.is_visible():  # until both have failed there is nothing to wait for
+        polled.clock.fast_forward(15_000)
+        polled.wait_for_timeout(50)
 
 
 def is_draft(request: Request) -> bool:
@@ -217,6 +221,10 @@ def test_a_draft_is_saved_a_second_after_the_last_key_and_follows_to_another_dev
     expect(page.get_by_label("Amount")).to_have_value("300.00")
 
 
+def is_question_who_looks(answer: Response) -> bool:
+    return answer.request.method == "GET" and answer.url.endswith("/presence")
+
+
 @pytest.mark.covers("WB-22", "WEB-INBOX")
 def test_a_person_who_is_gone_without_saying_so_is_no_longer_shown(
     server: WebServer, open_page: Opener, browser: Browser
@@ -226,7 +234,12 @@ def test_a_person_who_is_gone_without_saying_so_is_no_longer_shown(
     page.clock.install()
     open_hold(page, server, hold)
     kim = signed_in(browser, server, "kim", "admin")
-    open_hold(kim.new_page(), server, hold, "all")
+    theirs = kim.new_page()
+    with theirs.expect_response(re.compile("/presence$")):
+        open_hold(theirs, server, hold, "all")
+    # Asked for every three seconds.
+    with page.expect_response(is_question_who_looks):
+        page.clock.fast_forward(3_000)
     viewing = page.get_by_text("kim is viewing")
     expect(viewing).to_be_visible()
     page.route(re.compile("/presence$"), lambda route: route.abort())

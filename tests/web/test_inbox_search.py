@@ -11,6 +11,7 @@ from tests.web.conftest import Opener, WebServer, inspect, too_wide
 from tests.web.query_corpus import FILE, corpus
 
 pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("web")]
+NAMES = "age, assignee, due, flow, group, has, key, priority, role, run, status, tag, text, type"
 
 
 @pytest.mark.covers("WB-15")
@@ -37,6 +38,7 @@ def test_a_wrong_word_is_named_and_the_last_good_list_stays(server: WebServer, o
         ),
         ("due<soon", "“due<soon” has no length of time. Write due<2d, due<4h or due<30m."),
         ("flow>short", "“flow>short”: flow cannot be compared. Write flow:VALUE."),
+        ("foo:bar Q-1", f"“foo:bar”: foo is not a name of a condition. Known: {NAMES}."),
         ("staus:pending Q-1", "“staus:pending”: staus is not a name of a condition."),
     ):
         box.fill(query)
@@ -49,6 +51,11 @@ def test_a_wrong_word_is_named_and_the_last_good_list_stays(server: WebServer, o
     page.get_by_role("button", name="Search for status:pending Q-1").click()
     expect(page).to_have_url(re.compile(r"q=status%3Apending(\+|%20)Q-1$"))
     expect(row).to_be_visible()
+    box.fill("re:invoice")
+    box.press("Enter")
+    page.get_by_role("button", name="Search for text:re:invoice").click()
+    expect(filters.get_by_role("listitem")).to_have_text([re.compile("text “re:invoice”")])
+    page.go_back()
     page.go_back()
     page.get_by_role("button", name="Remove flow:short").click()
     expect(page).to_have_url(re.compile("q=Q-1$"))

@@ -519,3 +519,14 @@ def test_graph_and_timeline_are_reached_by_a_few_keys_and_arrows_go_through_them
     expect(page.locator(".timeline-rows [data-stop]").last).to_be_focused()
     page.keyboard.press("?")
     expect(page.get_by_role("dialog", name="Keys")).to_contain_text("Go to the row above or below")
+
+
+@pytest.mark.covers("WB-28")
+def test_the_slash_key_leads_to_the_search_of_runs(open_page: Opener) -> None:
+    page = open_page("/runs")
+    search = page.get_by_role("searchbox", name="Search")
+    expect(search).to_be_visible()
+    expect(search).not_to_be_focused()
+    page.keyboard.press("/")
+    expect(search).to_be_focused()
+    expect(search).to_have_value("")

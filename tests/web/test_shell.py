@@ -14,7 +14,7 @@ from playwright.sync_api import Page, Route, expect
 from holdfast import Holdfast
 from holdfast.api.auth.grants import CredentialGrant
 from holdfast.api.auth.sessions import Sessions
-from tests.web.conftest import Opener, WebServer, inspect, picture, sign_in_as, violations
+from tests.web.conftest import Opener, WebServer, inspect, picture, show, sign_in_as, violations
 
 pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("web-2")]
 
@@ -134,7 +134,7 @@ def test_links_are_shown_by_right_and_an_address_names_the_missing_one(
         "/operations/audit": "audit:read", "/operations/tokens": "admin:manage",
     }  # fmt: skip
     for path, right in missing.items():
-        page.goto(server.address + path)
+        show(page, path)
         expect(page.get_by_text(f"You do not have the right {right}.")).to_be_visible()
     # Of a person who may see nothing, too.
     sign_in_as(page, server, "nina", rights=["audit:read"])

@@ -113,13 +113,16 @@ def cut(page: Page, hold: dict[str, Any], kind: str, when: str) -> list[str]:
 
 def decide_through_cuts(server: WebServer, open_page: Opener, cuts: Sequence[tuple[str, str]]) -> None:
     page = open_page("/settings", expected="net::ERR_")
+    holds: list[dict[str, Any]] = []
     for number, (kind, when) in enumerate(cuts, 1):
         hold = server.claim(f"cut-{number}")
         seen = cut(page, hold, kind, when)
         decide(page, server, hold)
         assert len(seen) == 1, (kind, when)
-        expect_resumed(server, hold)
+        holds.append(hold)
         page.unroute_all(behavior="ignoreErrors")
+    for hold in holds:
+        expect_resumed(server, hold)
 
 
 @pytest.mark.covers("WB-69", "WEB-PROOF")

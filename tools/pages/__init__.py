@@ -21,6 +21,7 @@ def pages() -> dict[Path, Callable[[], str]]:
         pictures,
         settings,
         source_lines,
+        verdict,
     )
 
     return {
@@ -34,6 +35,7 @@ def pages() -> dict[Path, Callable[[], str]]:
         REFERENCE / "node-types.md": node_types.page,
         REFERENCE / "settings.md": settings.page,
         REFERENCE / "source-lines.md": source_lines.page,
+        REFERENCE / "verdict.schema.json": verdict.schema,
     }
 
 

@@ -1,16 +1,21 @@
-import { describe, expect, test, vi } from "vitest";
-import { parseDocument } from "yaml";
-import { readText } from "../src/models/documentText";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { eventWord } from "../src/screens/runs/text";
 
-vi.mock("yaml", async (original) => {
-  const found = await original<typeof import("yaml")>();
-  return { ...found, parseDocument: vi.fn(found.parseDocument) };
-});
-
 describe("a text with many names", () => {
-  test("is not compared name by name, and a name that is there twice is still found", () => {
-    vi.mocked(parseDocument).mockClear();
+  afterEach(() => {
+    vi.doUnmock("yaml");
+    vi.resetModules();
+  });
+
+  test("is not compared name by name, and a name that is there twice is still found", async () => {
+    // Other files have loaded both already.
+    vi.resetModules();
+    vi.doMock("yaml", async (original) => {
+      const found = await original<typeof import("yaml")>();
+      return { ...found, parseDocument: vi.fn(found.parseDocument) };
+    });
+    const { parseDocument } = await import("yaml");
+    const { readText } = await import("../src/models/documentText");
     expect(readText("a: 1\nb: {c: 1, d: 2}\n", "yaml").problem).toBeNull();
     expect(vi.mocked(parseDocument).mock.calls.map(([, options]) => (options as { uniqueKeys?: boolean }).uniqueKeys)).toEqual([false]);
     expect(readText("a: 1\nb:\n  c: 1\n  c: 2\n", "yaml")).toEqual({ data: null, problem: { message: "Map keys must be unique", line: 4, column: 3 } });

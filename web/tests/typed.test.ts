@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { formOf } from "@/models/form";
-import { contentChanges, errorsByField, typedFields, typedText } from "@/models/typed";
+import { contentChanges, errorsByField, typedFields, typedText, withOwnChange } from "@/models/typed";
 
 const sections = [
   { type: "input", field: "amount", kind: "currency", label: "Amount", default: "1840.00" },
@@ -49,5 +49,20 @@ describe("a question that changed", () => {
       ["options", "", "Yes", "no"],
       ["context", "amount", 1, 2],
     ]);
+  });
+});
+
+describe("what the reader changed", () => {
+  const read = { version: 1, title: "T", prompt: "P", assignee: "dana", priority: "high", expiresAt: null as string | null, context: {}, options: [] };
+  const before = { ...read, version: 2, priority: "low" };
+  const after = { ...before, version: 3, assignee: "kim" };
+
+  it("is read, and what others changed before is not", () => {
+    expect(contentChanges(withOwnChange(read, before, after), after).map((each) => each.what)).toEqual(["priority"]);
+    expect(withOwnChange(before, before, after)).toEqual({ ...before, assignee: "kim" });
+  });
+
+  it("cannot be told from what others changed at the same time", () => {
+    expect(withOwnChange(read, before, { ...after, version: 4 })).toBe(read);
   });
 });

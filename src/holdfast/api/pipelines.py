@@ -4,7 +4,6 @@ is allowed.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, NoReturn
 
 import msgspec
@@ -15,15 +14,13 @@ from holdfast.api.schemas.pipelines import DiagnosticWire, SubmitPipeline, broug
 from holdfast.api.settings import ApiSettings
 from holdfast.attractor.prepare import PreparedPipeline, input_of
 from holdfast.attractor.program import PipelineSetup, program_for
-from holdfast.attractor.required_access import FILES, required_access_of
+from holdfast.attractor.required_access import required_access_of
 from holdfast.attractor.stored_source import pipeline_of
 from holdfast.errors import ForbiddenError, PipelineInvalidError, PipelineSyntaxError, RunNotFoundError
-from holdfast.frontends.dot.diagnostics import Diagnostic, DiagnosticSeverity
 from holdfast.frontends.dot.document import Pipeline
-from holdfast.frontends.dot.files import FileAccess, FileRefusedError
+from holdfast.frontends.dot.files import RequestFiles
 from holdfast.frontends.dot.lower import DIALECT
-from holdfast.frontends.dot.parse import parse
-from holdfast.frontends.dot.transforms import CHILD, prepare
+from holdfast.frontends.dot.transforms import prepare
 from holdfast.model.fingerprint import decode_graph, dialect_of
 from holdfast.model.graph import GraphSpec
 from holdfast.model.program import Program
@@ -51,20 +48,19 @@ async def document_of(service: RunService, row: RunRow) -> Pipeline:
 
 _HINT = "Remove it, or ask the operator to start the server with `holdfast serve --allow-code`."
 _FIX_HINT = "`errors` lists every problem, with its position and fix."
-_FILES_HINT = "Remove it, or ask the operator to allow their folder: `holdfast serve --root FOLDER`."
 
 
 def pipeline_from_request(body: SubmitPipeline, settings: ApiSettings) -> PreparedPipeline:
     """Raises HttpError: 400 with every problem and its position, 403 for content that is not allowed."""
     setup = PipelineSetup(simulate=body.simulate)
+    files = RequestFiles(body.files)
     try:
-        parsed = parse(body.dot, strict=body.strict).pipeline
-        _require_allowed(parsed, settings)
-        files = _files(settings)
         prepared = prepare(
             body.dot, strict=body.strict, files=files, known_types=setup.whole_registry().types
         )
-        pipeline = _beside(prepared.require_valid(), files)
+        if not settings.allow_code:
+            _require_no_code(prepared.pipeline)
+        pipeline = prepared.require_valid()
         # Also with --allow-code: each worker decides for itself.
         pipeline = msgspec.structs.replace(pipeline, submitted=True)
     except (PipelineSyntaxError, PipelineInvalidError) as error:
@@ -109,36 +105,13 @@ def require_submitted(graph: bytes) -> None:
         )
 
 
-def _require_allowed(pipeline: Pipeline, settings: ApiSettings) -> None:
+def _require_no_code(pipeline: Pipeline) -> None:
+    """Nor in what it includes, nor in its child pipelines."""
     found = required_access_of(pipeline)
-    if settings.allow_code:
-        # Commands are allowed; files only from a named folder.
-        found = [] if settings.roots else [each for each in found if each.what == FILES[CHILD]]
     if found:
         shown = "; ".join(map(str, found[:5])) + (f"; {len(found) - 5} more" if len(found) > 5 else "")
         message = f"This server does not run code from documents: {shown}."
-        hint = _FILES_HINT if settings.allow_code else _HINT
-        _refuse(403, message, "code_not_allowed", [brought_wire(each) for each in found], hint)
-
-
-def _files(settings: ApiSettings) -> FileAccess | None:
-    return FileAccess(base=settings.roots[0]) if settings.allow_code and settings.roots else None
-
-
-def _beside(pipeline: Pipeline, files: FileAccess | None) -> Pipeline:
-    """A manager's child must be in the folder of its parent."""
-    children = {what.text(CHILD) for what in (pipeline, *pipeline.stages.values())} - {""}
-    if not children or files is None:
-        return pipeline
-    for name in children:
-        try:
-            files.find(name)
-        except FileRefusedError as error:
-            fault = Diagnostic(
-                rule="child_dotfile", severity=DiagnosticSeverity.error, message=f"{CHILD}: {error.message}"
-            )
-            _refuse(400, fault.message, PipelineInvalidError.code, [diagnostic_wire(fault)], error.fix)
-    return msgspec.structs.replace(pipeline, path=str(Path(files.base).resolve() / "submitted.dot"))
+        _refuse(403, message, "code_not_allowed", [brought_wire(each) for each in found], _HINT)
 
 
 def _refuse(status: int, message: str, code: str, errors: list[DiagnosticWire], hint: str | None) -> NoReturn:

@@ -197,6 +197,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     reads_body: bool = False  # the handler reads the body itself: a form, or another protocol's message
     reads_query: bool = False  # the handler reads the parameters itself, or any may be there
     raw: tuple[str, ...] = ()  # media types of a body that is not JSON; see `Routes.route`
+    document: bool = False  # the body contains documents and may be as large as one
 
 
 class Routes:
@@ -240,6 +241,7 @@ class Routes:
         reads_body: bool = False,
         reads_query: bool = False,
         raw: tuple[str, ...] = (),
+        document: bool = False,
     ) -> Callable[[Handler], Handler]:
         """`more`: further success statuses besides `status`. `media`: media types of a file. `makes`: the
         path parameter of what it creates, for links in the OpenAPI document. `keyed`: the handler reads
@@ -248,7 +250,8 @@ class Routes:
         without `If-Match`. `reads_body`, `reads_query`: the
         handler reads the body or the parameters itself; otherwise those that are not declared are refused.
         `raw`: media types that the body may have instead of JSON: `body` is then made by `of_raw` of its
-        struct, of the bytes and of the parameters of the query in the form of its `raw_options`."""
+        struct, of the bytes and of the parameters of the query in the form of its `raw_options`. `document`:
+        the body contains documents, and its limit is theirs."""
 
         def declare(handler: Handler) -> Handler:
             whole = f"{self.prefix}{path}"
@@ -265,6 +268,7 @@ class Routes:
                     reads_body=reads_body or self.reads_body,
                     reads_query=reads_query,
                     raw=raw,
+                    document=document,
                 )
             )
             return handler
@@ -348,7 +352,8 @@ async def _read(route: Route, call: ApiCall, given: dict[str, Any]) -> None:
     elif route.raw:
         given["body"] = await _read_json_or_hint(route, call)
     elif route.body is not None:
-        given["body"] = await read_body(call.request, route.body, call.settings.most_body)
+        limit = call.settings.most_document if route.document else call.settings.most_body
+        given["body"] = await read_body(call.request, route.body, limit)
     elif not route.reads_body:
         await require_no_body(call.request, call.settings.most_body)
 

@@ -18,7 +18,8 @@ class ApiSettings(msgspec.Struct, kw_only=True):
     most_body: int = 1 << 20
     most_file: int = 32 << 20
     most_document: int = 10 << 20
-    """a request that deploys a flow document, which has at most 4 MB, as text inside of JSON"""
+    """a request with documents as text inside of JSON: a flow document of at most 4 MB, or a pipeline with
+    files of at most 8 MB"""
     origins: tuple[str, ...] = ()
     """other origins whose pages may call it (CORS)"""
     hosts: tuple[str, ...] = ()
@@ -28,7 +29,7 @@ class ApiSettings(msgspec.Struct, kw_only=True):
     tenant_roots: dict[str, tuple[Path, ...]] = {}
     """for each tenant, folders with flow documents that its runs may be started from"""
     allow_code: bool = False
-    """submitted pipelines may contain commands, and use files of the first of `roots`"""
+    """submitted pipelines may contain commands"""
     pace: float = 1000.0
     """requests per second of one credential; `burst` times as many at once. 0: no limit"""
     anonymous_pace: float = 50.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.attractor.backends.agents.backend import AgentBackend
 from holdfast.attractor.backends.command import CommandBackend
 from holdfast.attractor.backends.model import ModelBackend
 from holdfast.attractor.context import PipelineContext
@@ -12,6 +13,7 @@ from holdfast.attractor.registry import HandlerRegistry
 from holdfast.attractor.runner import PipelineResult, Runner, run_pipeline
 
 __all__ = [
+    "AgentBackend",
     "CommandBackend",
     "HandlerRegistry",
     "ModelBackend",

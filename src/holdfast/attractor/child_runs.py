@@ -9,14 +9,16 @@ from typing import Any
 import msgspec
 
 from holdfast.app.flow import advance
-from holdfast.attractor.handler import StageVisit
+from holdfast.attractor.directory_owner import take_over
+from holdfast.attractor.handler import StageVisit, service_here
 from holdfast.attractor.progress import read_progress
+from holdfast.attractor.resume_position import begin_from
 from holdfast.attractor.run_files import logs_root, restart_dir
+from holdfast.attractor.saved_checkpoint import SavedCheckpoint
 from holdfast.errors import HoldfastError, RunBusyError
 from holdfast.model.program import Program
 from holdfast.runs.service import RunService
-from holdfast.telemetry import current_node
-from holdfast.types.ids import RunId
+from holdfast.types.ids import RunId, derived_id
 from holdfast.types.status import ENDED, RunStatus
 
 GRACE = 1.0
@@ -78,6 +80,18 @@ class Child:
         return row.id
 
     @staticmethod
+    async def continued(
+        visit: StageVisit, program: Program, given: dict[str, Any], left: SavedCheckpoint
+    ) -> str:
+        """A run that continues the child of another store. Idempotent: its id is made from this attempt."""
+        service = service_here()
+        run = derived_id(visit.ctx.idempotency_key, "child", visit.ctx.failures)
+        if await service.store.get_run(RunId(run)) is None:
+            await begin_from(service, program, left, given, run_id=run, tenant=visit.ctx.tenant)
+            take_over(left.root, run, left.run)
+        return run
+
+    @staticmethod
     async def named(visit: StageVisit, run: str) -> str:
         """An existing run of the same tenant. Raises RunNotFoundError."""
         return (await service_here().get(run, tenant=visit.ctx.tenant)).id if run else ""
@@ -97,7 +111,7 @@ class Child:
         outcome = "success" if row.status is RunStatus.completed else "fail" if ended else ""
         reason = picture.context.get("failure_reason", "") if outcome == "fail" else ""
         active, restarts = await _active(service, row.id)
-        logs = restart_dir(logs_root(picture.input, row.id), restarts)
+        logs = restart_dir(logs_root(picture.input, row.id, row.forked_from), restarts)
         seen = ChildState(
             run=row.id,
             status=_STATUS.get(row.status, "running"),
@@ -165,13 +179,6 @@ async def _active(service: RunService, run: RunId) -> tuple[str, int]:
                 open_.pop(event.node, None)
             restarts += event.type == "walk.restarted"
     return next(reversed(open_), ""), restarts
-
-
-def service_here() -> RunService:
-    """The run service of the runtime that executes this stage."""
-    at: Any = current_node.get()
-    assert at is not None, "outside of a stage"
-    return RunService(at[0].services)
 
 
 async def cancel_child(service: RunService, run: str) -> None:

@@ -16,7 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from holdfast.attractor.branch_files import FOLDER as BRANCHES
 from holdfast.attractor.child_runs import STARTING, cancel_child
+from holdfast.attractor.continuation import Continuation
+from holdfast.attractor.directory_owner import Owner, read_owner, write_owner
 from holdfast.attractor.processes import kill_all
 from holdfast.attractor.run_directory import Facts, RunDirectory
 from holdfast.attractor.run_files import CHECKPOINT, is_refused, logs_root, write_or_raise
@@ -104,15 +107,23 @@ class JournalFollower:
     def root(self) -> Path:
         assert self.directory is not None
         given: Mapping[str, Any] = self.directory.pos.scopes[""].tree.see(0, "input")
-        return logs_root(given, self.row.id)
+        return logs_root(given, self.row.id, self.row.forked_from)
+
+    @property
+    def continues(self) -> str:
+        """The run whose directory this one took over; empty: none."""
+        assert self.directory is not None
+        known = Continuation.of(self.directory.pos.scopes[""].tree.see(0, "input"))
+        return "" if known is None else known.run
 
 
 class DirectorySync:
     """The directory of one run, in this process."""
 
-    def __init__(self, follower: JournalFollower, *, writes: bool = True) -> None:
+    def __init__(self, follower: JournalFollower, term: int, *, writes: bool = True) -> None:
         """`writes`: false for an encrypted store; then the journal is followed, and nothing is written."""
         self.follower = follower
+        self._term = term
         self._writes = writes
         self._woken = asyncio.Event()
         self._reached = asyncio.Condition()
@@ -157,8 +168,21 @@ class DirectorySync:
         root = self.follower.root
         whole = self._fresh and not _follows(root, directory)
         pages = directory.take(whole=whole)
-        await asyncio.get_running_loop().run_in_executor(_WRITERS, write_files, root, pages)
+        loop = asyncio.get_running_loop()
+        self._broken = not await loop.run_in_executor(_WRITERS, self._write_own, root, pages)
         self._fresh = False
+
+    def _write_own(self, root: Path, pages: Mapping[Path, str]) -> bool:
+        """False: the directory belongs to another run, and nothing is written."""
+        row, owner = self.follower.row, read_owner(root)
+        if owner is not None and owner.run not in (row.id, self.follower.continues):
+            log.warning("run %s does not write %s, which belongs to run %s now", row.id, root, owner.run)
+            return False
+        before = () if owner is None else owner.before if owner.run == row.id else (*owner.before, owner.run)
+        if self._fresh and owner != Owner(row.id, self._term, before):
+            write_owner(root, Owner(row.id, self._term, before))
+        write_files(root, pages)
+        return True
 
     async def leave(self) -> None:
         """Release everything that waits for files that will not be written."""
@@ -173,9 +197,11 @@ class DirectorySync:
 
 
 def write_files(root: Path, pages: Mapping[Path, str]) -> None:
-    """Checkpoints are written last and durably: a checkpoint must not refer to files that are missing."""
+    """Checkpoints are written last and durably: a checkpoint must not refer to files that are missing. Those
+    of branches are not synced: what they lack is done again, or asked about."""
     for path, text in pages.items():
-        write_or_raise(root / path, text, durable=path.name == CHECKPOINT)
+        durable = path.name == CHECKPOINT and BRANCHES not in path.parts
+        write_or_raise(root / path, text, durable=durable)
 
 
 def _follows(root: Path, directory: RunDirectory) -> bool:
@@ -203,7 +229,7 @@ class DirectorySyncs:
         writes = not is_refused(runtime)
         if not writes:
             log.info("the directory of run %s is not written, because the store is encrypted", run)
-        sync = DirectorySync(self._follower(runtime, claim), writes=writes)
+        sync = DirectorySync(self._follower(runtime, claim), claim.lease.term, writes=writes)
         self._live[run] = sync
         # Before the first stage runs: no stage may find its files from an earlier visit.
         await sync.write()

@@ -50,7 +50,7 @@ async def export_directory(service: RunService, run: str, folder: Path) -> Expor
 async def catch_up(service: RunService, row: RunRow) -> None:
     """Complete the directory of a run without a worker, which may have died before it wrote the end."""
     writes = not is_refused(service.runtime)
-    await DirectorySync(await _journal_follower(service, row), writes=writes).write()
+    await DirectorySync(await _journal_follower(service, row), row.term, writes=writes).write()
 
 
 async def _journal_follower(service: RunService, row: RunRow) -> JournalFollower:

@@ -26,6 +26,8 @@ from holdfast.types.text import clean_text
 
 TRANSIENT: Final = "transient"
 TERMINAL: Final = "terminal"
+LIMIT: Final = "limit"
+"""A limit of turns or cost: not retried."""
 CLASS_KEY: Final = "failure_class"
 
 _OURS = (

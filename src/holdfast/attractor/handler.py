@@ -10,6 +10,8 @@ import msgspec
 
 from holdfast.attractor.outcome import StageOutcome
 from holdfast.frontends.dot.document import Link, Pipeline, Stage
+from holdfast.runs.service import RunService
+from holdfast.telemetry import current_node
 
 if TYPE_CHECKING:
     from holdfast.attractor.context import PipelineContext
@@ -37,6 +39,13 @@ class StageVisit(msgspec.Struct, frozen=True, kw_only=True):
     def given(self) -> Mapping[str, Any]:
         """The input of the run."""
         return self.ctx.run_input or {}
+
+
+def service_here() -> RunService:
+    """The run service of the runtime that executes this stage."""
+    at: Any = current_node.get()
+    assert at is not None, "outside of a stage"
+    return RunService(at[0].services)
 
 
 class StageHandler(Protocol):

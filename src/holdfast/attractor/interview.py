@@ -7,8 +7,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.attractor.child_runs import service_here
-from holdfast.attractor.handler import StageVisit
+from holdfast.attractor.handler import StageVisit, service_here
 from holdfast.attractor.human_gates import Gate, gate_of
 from holdfast.attractor.interviewers import (
     Answer,

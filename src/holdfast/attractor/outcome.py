@@ -34,3 +34,5 @@ class StageOutcome(msgspec.Struct, frozen=True, kw_only=True):
     failure_reason: str = ""
     terminal: bool = False
     """A failure that a retry cannot fix: never retried (AT-A3)."""
+    score: float | None = None
+    """How good it is: a fan-in prefers the branch with the higher score. In the context it is `score`."""

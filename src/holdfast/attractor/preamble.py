@@ -17,6 +17,8 @@ from holdfast.attractor.stage_history import (
     answer_in,
     counts_of,
     is_informative,
+    last_failure,
+    middle_cut,
     stages_of,
 )
 from holdfast.model.pipeline_conditions import as_text
@@ -24,13 +26,15 @@ from holdfast.model.pipeline_conditions import as_text
 BUDGETS: Final = {TRUNCATE: 300, COMPACT: 1200, LOW: 600, MEDIUM: 1500, HIGH: 3000}
 """Maximum number of tokens."""
 _BYTES_A_TOKEN: Final = 4
+_LEAST: Final = 1_400
+"""Bytes for the output of the last failure, so that its last 1,000 are there."""
 _LEFT_OUT: Final = "- ({} more left out)"
 _RESULTS: Final = "parallel.results"
 # Keys that repeat the list of stages, or belong to the engine.
 _SILENT: Final = frozenset(
     {"current_node", "outcome", "preferred_label", "last_stage", "tool_stdout", _RESULTS}
 )
-_OWN: Final = ("internal.", "graph.")
+_OWN: Final = ("internal.", "graph.", "stage.output.")
 # Keys that come first if not all fit.
 _FIRST: Final = ("failure_reason", "last_response", "human.", "parallel.", "tool.")
 
@@ -61,6 +65,7 @@ def preamble(visit: StageVisit, mode: str) -> str:
     page.add(f"Run: {visit.ctx.run_id}")
     if mode == TRUNCATE:
         return page.text()
+    _add_reason(page, visit)
     stages, counts, depth = stages_of(visit.context), counts_of(visit.context), _DEPTHS[mode]
     if mode == LOW:
         page.add(_counted(counts))
@@ -76,6 +81,29 @@ def preamble(visit: StageVisit, mode: str) -> str:
     page.section("Branches:", _branches(visit.context.get(_RESULTS), depth))
     page.section("Context:", _values(visit.context.snapshot(), depth))
     return page.text()
+
+
+def _add_reason(page: _Page, visit: StageVisit) -> None:
+    """Why the stage runs, then the last failure with the end of its output."""
+    page.add(_reason(visit))
+    failure = last_failure(visit.context)
+    if failure is None:
+        return
+    again = f" (visit {failure.visit})" if failure.visit > 1 else ""
+    page.add(_clipped(f"Last failure, of {failure.stage}{again}: {_one_line(failure.reason)}", 600))
+    room = max(_LEAST, page.room() // 2)
+    if failure.output and page.room() > _LEAST:
+        page.add(f"Its output:\n{middle_cut(failure.output, min(room, page.room() - 20), failure.where)}")
+
+
+def _reason(visit: StageVisit) -> str:
+    came, stage = visit.came_by, visit.stage.id
+    failure = last_failure(visit.context)
+    if came is None:
+        return f"{stage} runs again because {failure.stage} failed." if failure is not None else ""
+    how = [f'"{came.label}"'] if came.label else []
+    how += [f"because {came.condition}"] if came.condition else []
+    return f"{stage} follows {came.source}, by the edge {' '.join(how)}." if how else ""
 
 
 def tokens(text: str) -> int:

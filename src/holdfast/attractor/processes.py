@@ -13,7 +13,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -38,8 +38,8 @@ echo $$ >"$1/pid.new" && mv "$1/pid.new" "$1/pid" || exit 1
 ) &
 """
 
-FOLDER, CHILD = "tool-", "child-"
-"""Prefixes of the folders of a stage's commands, and of the pipelines that it starts."""
+FOLDER, CHILD, FORKS = "tool-", "child-", "forks"
+"""Prefixes of the folders of a stage's commands, and of the pipelines that it starts; the folder of forks."""
 GRACE: Final = 2.0
 """Seconds between SIGTERM and SIGKILL."""
 MAX_STREAM: Final = 64 * 2**20
@@ -50,7 +50,7 @@ _POLL_BACKOFF: Final = Backoff(first=0.002, longest=0.1, factor=1.5)
 
 
 class ProcessExit(msgspec.Struct, frozen=True):
-    """How a command ended. `why`, if it has no exit code: timeout, output, dropped or unknown."""
+    """How a command ended. `why`, if it has no exit code: timeout, idle, output, dropped or unknown."""
 
     code: int | None
     why: str = ""
@@ -113,8 +113,15 @@ def is_alive(folder: Path) -> bool:
     return False
 
 
-async def wait_for_exit(folder: Path, *, timeout: float | None) -> ProcessExit:
-    """Wait until it has ended; stop it at its timeout or output limit. Any process may call it again."""
+async def wait_for_exit(
+    folder: Path,
+    *,
+    timeout: float | None,
+    idle: float | None = None,
+    look: Callable[[], None] | None = None,
+) -> ProcessExit:
+    """Wait until it has ended; stop it at its timeout or output limit, or after `idle` seconds without
+    output. `look` is called while it runs. Any process may call it again."""
     for pause in _POLL_BACKOFF.pauses():
         alive = is_alive(folder)
         # The lock is checked first: an exit code that is written between the two checks is still found.
@@ -126,8 +133,12 @@ async def wait_for_exit(folder: Path, *, timeout: float | None) -> ProcessExit:
             # The keeper is gone without an exit code: it was
             # killed, and how far the command came is not known.
             return ProcessExit(None, "unknown", seconds)
+        if look is not None:
+            look()
         if timeout is not None and seconds >= timeout:
             return await _stopped(folder, "timeout")
+        if idle is not None and _quiet(folder) >= idle:
+            return await _stopped(folder, "idle")
         if _largest(folder) > MAX_STREAM:
             return await _stopped(folder, "output")
         await asyncio.sleep(pause)
@@ -162,13 +173,13 @@ def kill_now(folder: Path) -> None:
 
 
 def kill_all(logs: Path) -> None:
-    """Kill every command that an ended run left running on this machine; child pipelines do this
+    """Kill every command that an ended run left running on this machine; child pipelines and forks do this
     themselves."""
     for at, names, _ in os.walk(logs):
         for name in [each for each in names if each.startswith(FOLDER)]:
             kill_now(Path(at) / name)
         # In place, which keeps os.walk out of these folders.
-        names[:] = [each for each in names if not each.startswith((FOLDER, CHILD))]
+        names[:] = [each for each in names if not each.startswith((FOLDER, CHILD)) and each != FORKS]
 
 
 def _signal(group: int, number: int) -> bool:
@@ -215,6 +226,14 @@ def _since(folder: Path) -> float:
     """Seconds since its start, by file times: it may have started before this process."""
     try:
         return max(0.0, time.time() - (folder / PID).stat().st_mtime)
+    except OSError:
+        return 0.0
+
+
+def _quiet(folder: Path) -> float:
+    """Seconds since its last output, or since its start; by file times too."""
+    try:
+        return max(0.0, time.time() - max((folder / name).stat().st_mtime for name in (PID, STDOUT)))
     except OSError:
         return 0.0
 

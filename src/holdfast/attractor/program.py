@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -28,13 +28,13 @@ from holdfast.attractor.requirements import (
     offers_of,
     read_child,
     require_means,
-    requirements_of,
     stored_requirements,
-    with_models,
+    with_requirements,
 )
 from holdfast.attractor.stage_runner import StageRunner
 from holdfast.attractor.stored_source import pipeline_of, shared_stages
 from holdfast.frontends.dot.document import Pipeline, Stage
+from holdfast.frontends.dot.handler_kinds import BUILT_IN
 from holdfast.frontends.dot.lower import lower
 from holdfast.frontends.python.code import code_fingerprint
 from holdfast.model.fingerprint import graph_fingerprint
@@ -94,10 +94,13 @@ class PipelineSetup(msgspec.Struct, frozen=True, kw_only=True):
             return msgspec.structs.replace(self, backend=ModelBackend(), named_as="")
         return self
 
-    def child(self, path: Path, asked: str = "") -> tuple[Pipeline, Program]:
-        """A child pipeline of a manager, with the same setup; `asked`: the backend that the manager's run
-        names. Raises InputError."""
-        pipeline = read_child(path, self.whole_registry().types)
+    def child(self, found: Pipeline | Path, asked: str = "") -> tuple[Pipeline, Program]:
+        """A child pipeline of a manager: the one that is stored with the manager's pipeline, or a file that
+        is read now. `asked`: the backend that the manager's run names. Raises InputError."""
+        if isinstance(found, Pipeline):
+            known = BUILT_IN | types_of(found.requires or ())
+            return found, program_of(lower(found, known_types=known), self)
+        pipeline = read_child(found, self.whole_registry().types)
         return pipeline, program_for(pipeline, self.for_run(asked))
 
 
@@ -124,9 +127,9 @@ def built_in_handlers(setup: PipelineSetup) -> HandlerRegistry:
 def program_for(pipeline: Pipeline, setup: PipelineSetup | None = None) -> Program:
     """The program of a transformed and valid pipeline."""
     setup = setup or PipelineSetup()
-    pipeline = with_models(pipeline, setup)
-    registry, requires = setup.whole_registry(), requirements_of(pipeline, setup)
-    return _program(lower(pipeline, known_types=registry.types, requires=requires), pipeline, registry)
+    pipeline = with_requirements(pipeline, setup)
+    registry = setup.whole_registry()
+    return _program(lower(pipeline, known_types=registry.types), pipeline, registry)
 
 
 def program_of(spec: GraphSpec, setup: PipelineSetup | None = None) -> Program:
@@ -138,11 +141,15 @@ def program_of(spec: GraphSpec, setup: PipelineSetup | None = None) -> Program:
         registry = setup.whole_registry()
     else:
         # A type that was not registered when the run was created keeps the handler of its shape.
-        own = {word.removeprefix("handler:") for word in requires if word.startswith("handler:")}
-        registry = built_in_handlers(setup).merged(setup.registry.only(own))
+        registry = built_in_handlers(setup).merged(setup.registry.only(types_of(requires)))
     if requires:
         require_means(requires, offers_of(setup))
     return _program(spec, pipeline, registry)
+
+
+def types_of(requires: Iterable[str]) -> set[str]:
+    """The types with handlers of their own."""
+    return {word.removeprefix("handler:") for word in requires if word.startswith("handler:")}
 
 
 class PipelineDialect:

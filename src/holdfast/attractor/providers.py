@@ -212,7 +212,7 @@ class Providers:
         shared: dict[str, Any] = {
             "base_url": spec.base_url,
             "key": (lambda: self._environment.get(variable, "")) if variable else None,
-            "prices": self._prices(name),
+            "prices": self.prices_of(name),
             "options": options,
             "headers": spec.headers,
             "timeout": self.settings.timeout,
@@ -223,7 +223,7 @@ class Providers:
             return Anthropic(name, max_tokens=spec.max_tokens, **shared)
         return OpenAI(name, **shared)
 
-    def _prices(self, model: str) -> Prices | None:
+    def prices_of(self, model: str) -> Prices | None:
         found = self.settings.prices.get(model)
         if found is None:
             return None

@@ -11,22 +11,17 @@ if TYPE_CHECKING:
     from holdfast.attractor.handler import StageVisit
 
 COMMANDS: Final = {
+    "agent": "an agent that runs on the worker",
     "tool_command": "a command that runs on the worker",
     "tool_hooks.pre": "a command that runs on the worker",
     "tool_hooks.post": "a command that runs on the worker",
 }
-FILES: Final = {
-    "stack.child_dotfile": "a file of the worker's machine",
-    "subgraph_file": "a file of the worker's machine",
-}
+FILES: Final = {"stack.child_resolve": "a file of the worker's machine"}
 FOLDERS: Final = {
     "cwd": "a folder of the worker's machine",
     "workdir": "a folder of the worker's machine",
     "stack.child_workdir": "a folder of the worker's machine",
 }
-_READ: Final = ("prompt", "model_stylesheet")
-"""`@name` in these is a file."""
-
 
 SUBMITTED: Final = "internal.submitted"
 """In the input of a child pipeline: the pipeline that started it was submitted."""
@@ -63,16 +58,17 @@ class RequiredAccess(NamedTuple):
 
 
 def required_access_of(pipeline: Pipeline) -> list[RequiredAccess]:
-    """All of them, in the pipeline as written."""
+    """All of them, in the pipeline with what it includes, and in its child pipelines."""
     found = _of(pipeline, "")
     for stage in pipeline.stages.values():
         found += _of(stage, stage.id)
+    for child in pipeline.children.values():
+        found += required_access_of(child)
     return found
 
 
 def _of(what: Attributes, node: str) -> list[RequiredAccess]:
     known = {**COMMANDS, **FILES, **FOLDERS}
     found = [(key, known[key]) for key in what.attrs if key in known and what.text(key)]
-    found += [(key, FILES["subgraph_file"]) for key in _READ if what.text(key).startswith("@")]
     nowhere = SourceLocation()
     return [RequiredAccess(node, key, why, what.places.get(key, nowhere)) for key, why in found]

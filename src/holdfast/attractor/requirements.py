@@ -7,22 +7,23 @@ backend, model or handler.
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from holdfast.attractor.backends.agents.backend import PREFIX as AGENT
+from holdfast.attractor.backends.agents.backend import installed_agents
 from holdfast.attractor.backends.base import missing_error
 from holdfast.attractor.backends.model import NAME as MODEL
 from holdfast.attractor.backends.model import ModelBackend
 from holdfast.attractor.backends.select import DEFAULT, SIMULATION, ambient_backend
 from holdfast.attractor.backends.tools import wanted_kits
-from holdfast.errors import HoldfastError, InputError
+from holdfast.errors import RunFileMissingError
 from holdfast.frontends.dot.document import Pipeline, Stage
 from holdfast.frontends.dot.handler_kinds import BUILT_IN, kind_of
 from holdfast.frontends.dot.model_choice import model_choice
-from holdfast.frontends.dot.transforms import CHILD, prepare
+from holdfast.frontends.dot.transforms import prepare
 from holdfast.model.fingerprint import REQUIRES
 from holdfast.model.graph import GraphSpec
 
@@ -30,24 +31,32 @@ if TYPE_CHECKING:
     from holdfast.attractor.program import PipelineSetup
 
 
-def requirements_of(
-    pipeline: Pipeline, setup: PipelineSetup, above: frozenset[Path] = frozenset()
-) -> frozenset[str]:
-    """Of a run that is created with this setup, and of its child pipelines. `above`: the files of the
-    pipelines that lead to this one."""
+def with_requirements(pipeline: Pipeline, setup: PipelineSetup) -> Pipeline:
+    """With what a run needs that is created with this setup, and with its models; its child pipelines too."""
+    children = {name: with_requirements(child, setup) for name, child in pipeline.children.items()}
+    pipeline = msgspec.structs.replace(with_models(pipeline, setup), children=children)
+    return msgspec.structs.replace(pipeline, requires=requirements_of(pipeline, setup))
+
+
+def requirements_of(pipeline: Pipeline, setup: PipelineSetup) -> frozenset[str]:
+    """Of a run that is created with this setup, and of its child pipelines."""
     own = setup.own_handlers
-    words = _of_children(pipeline, setup, above) | {
+    words = {word for child in pipeline.children.values() for word in child.requires or ()} | {
         f"handler:{kind}"
         for stage in pipeline.stages.values()
         for kind in {stage.type, kind_of(stage, BUILT_IN | own)} & own
     }
     stages = prompting_stages(pipeline, own)
-    if setup.simulate or not stages:
+    if setup.simulate:
+        return frozenset(words)
+    words |= {f"{AGENT}{agent}" for stage in stages if (agent := stage.text("agent"))}
+    stages = [stage for stage in stages if not stage.text("agent")]
+    if not stages:
         return frozenset(words)
     backend = setup.backend or ambient_backend()
     if backend is None:
         return frozenset({*words, f"backend:{DEFAULT}"})
-    words.add(f"backend:{setup.name_of(backend)}")
+    words.add(backend_word(setup.name_of(backend)))
     if isinstance(backend, ModelBackend) and backend.selects:
         for stage in stages:
             provider = backend.providers.choice_for(stage, pipeline).provider
@@ -56,29 +65,16 @@ def requirements_of(
     return frozenset(words)
 
 
-def _of_children(pipeline: Pipeline, setup: PipelineSetup, above: frozenset[Path]) -> set[str]:
-    """A child that cannot be read yet is read when its manager starts it."""
-    words: set[str] = set()
-    for stage in pipeline.stages.values():
-        named = stage.text(CHILD) or pipeline.text(CHILD)
-        if named and kind_of(stage) == "stack.manager_loop":
-            beside = Path(pipeline.path).parent / named if pipeline.path else Path(named)
-            path = (beside if beside.exists() else Path(named)).resolve()
-            with contextlib.suppress(HoldfastError):
-                if path not in above:
-                    child = read_child(path, BUILT_IN | setup.own_handlers)
-                    words |= requirements_of(child, setup, above | {path})
-    return words
-
-
 def read_child(path: Path, known: frozenset[str]) -> Pipeline:
-    """The child pipeline of a manager. Raises InputError."""
+    """The child pipeline of a manager that reads it when it starts it. Raises RunFileMissingError if
+    this machine has no such file, and PipelineInvalidError."""
     try:
         source = path.read_bytes()
     except OSError as error:
-        raise InputError(
-            f"the child pipeline {path} cannot be read: {error.strerror}.",
-            hint="Set stack.child_dotfile to an existing file.",
+        raise RunFileMissingError(
+            f"this run waits for a worker with file:{path.name}: {path} cannot be read: {error.strerror}.",
+            hint="Put the file there; the run continues then.",
+            missing=[f"file:{path.name}"],
         ) from error
     return prepare(source, path=str(path), known_types=known).require_valid()
 
@@ -91,6 +87,8 @@ def with_models(pipeline: Pipeline, setup: PipelineSetup) -> Pipeline:
         return pipeline
     stages = dict(pipeline.stages)
     for stage in prompting_stages(pipeline, setup.own_handlers):
+        if stage.text("agent"):
+            continue
         choice = backend.providers.choice_for(stage, pipeline)
         chosen = {"llm_model": choice.model, "llm_provider": choice.provider}
         more = {key: value for key, value in chosen.items() if value and stage.text(key) != value}
@@ -104,8 +102,9 @@ def offers_of(setup: PipelineSetup) -> frozenset[str]:
     words = {f"backend:{SIMULATION}", *(f"backend:{name}" for name in setup.backends)}
     words |= {f"handler:{kind}" for kind in setup.own_handlers}
     backend = setup.backend or ambient_backend()
+    words |= {f"{AGENT}{name}" for name in installed_agents()}
     if backend is not None:
-        words |= {f"backend:{DEFAULT}", f"backend:{setup.name_of(backend)}"}
+        words |= {f"backend:{DEFAULT}", backend_word(setup.name_of(backend))}
     # A run may ask for models beside another default: see `Backends.of`.
     models = backend if isinstance(backend, ModelBackend) else ModelBackend()
     usable = [name for name in models.providers.known if models.providers.is_usable(name)]
@@ -113,6 +112,11 @@ def offers_of(setup: PipelineSetup) -> frozenset[str]:
         words |= {f"backend:{MODEL}", *(f"provider:{name}" for name in usable)}
         words |= {f"kit:{kit}" for kit in models.kits}
     return frozenset(words)
+
+
+def backend_word(name: str) -> str:
+    """An agent is the same word for a run and for a stage of a run."""
+    return name if name.startswith(AGENT) else f"backend:{name}"
 
 
 def prompting_stages(pipeline: Pipeline, own: frozenset[str]) -> list[Stage]:

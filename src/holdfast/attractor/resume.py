@@ -11,19 +11,20 @@ from typing import Any
 
 import msgspec
 
-from holdfast.attractor.context import storable
-from holdfast.attractor.fidelity import RESUMED, resume_mode
+from holdfast.attractor.backends.select import KEY
+from holdfast.attractor.directory_owner import take_over
+from holdfast.attractor.fidelity import resume_mode
 from holdfast.attractor.prepare import PipelineSource, PreparedPipeline
-from holdfast.attractor.resume_position import begin_at, require_stages
-from holdfast.attractor.run_files import LOGS_KEY
-from holdfast.attractor.saved_checkpoint import SavedCheckpoint, read_directory
-from holdfast.attractor.stored_source import pipeline_of
+from holdfast.attractor.program import PipelineSetup, program_for, program_of, types_of
+from holdfast.attractor.resume_position import begin_from, is_finished, require_stages
+from holdfast.attractor.saved_checkpoint import UNKNOWN, SavedCheckpoint, read_directory
+from holdfast.attractor.stored_source import pipeline_of, pipeline_of_document
 from holdfast.errors import InputError, VersionMismatchError
 from holdfast.frontends.dot.document import Link, Pipeline
-from holdfast.frontends.dot.lower import edge_ids
+from holdfast.frontends.dot.handler_kinds import BUILT_IN
+from holdfast.frontends.dot.lower import edge_ids, lower
 from holdfast.frontends.dot.parse import parse
 from holdfast.frontends.dot.render import render
-from holdfast.model.graph import Graph
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunRow
 from holdfast.types.ids import RunId, is_id
@@ -61,8 +62,7 @@ def _attributes(of: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> list
     return [f"{of} {name} differs" for name in names if old.get(name) != new.get(name)]
 
 
-_OURS = "internal."
-_ENDED = ("completed", "success")
+_ASSUMED = ("success", "fail")
 _OF_NEW = frozenset({"run_id", "tenant", "lane", "priority", "started_by"})
 
 
@@ -83,6 +83,8 @@ class ResumeOptions(msgspec.Struct, frozen=True, kw_only=True):
     force: bool = False
     fidelity: str = ""
     logs: Path | None = None
+    assume: str = ""
+    """The outcome of the current stage if the directory does not say it: success or fail."""
     options: dict[str, Any] = {}
 
 
@@ -92,6 +94,7 @@ async def resume_directory(
     prepare: Callable[[PipelineSource], PreparedPipeline],
     given: Callable[[PreparedPipeline, Path], dict[str, Any]],
     asked: ResumeOptions,
+    setup: PipelineSetup,
 ) -> ResumeResult:
     """Raises InputError if it is not a run directory, VersionMismatchError if the pipeline differs from the
     run's and `force` is not set."""
@@ -103,14 +106,51 @@ async def resume_directory(
         return ResumeResult(saved, row, ready)
     _refuse_options(set(asked.options) - _OF_NEW, "not allowed for a run that resumes from a directory")
     if ready is None:
-        ready = prepare(_own_source(saved))
+        ready = _stored(saved, asked, setup) or prepare(_own_source(saved))
     _require_same(saved, ready, force=asked.force)
     graph = ready.program.graph
     require_stages(graph, saved)
     if is_finished(saved, graph):
         return ResumeResult(saved, None, ready)
-    made = await _begin(service, saved, ready, given(ready, asked.logs or folder), asked)
+    saved = _with_outcome(saved, asked.assume)
+    start = given(ready, asked.logs or folder)
+    if asked.force:
+        # The backend of this machine.
+        saved = msgspec.structs.replace(saved, context={k: v for k, v in saved.context.items() if k != KEY})
+    fidelity = resume_mode(asked.fidelity, ready.pipeline.text("resume_fidelity"))
+    made = await begin_from(service, ready.program, saved, start, fidelity=fidelity, **asked.options)
+    take_over(folder, made.id, saved.run)
     return ResumeResult(saved, made, ready, fresh=True)
+
+
+def _stored(saved: SavedCheckpoint, asked: ResumeOptions, setup: PipelineSetup) -> PreparedPipeline | None:
+    """As the run was stored: with its child pipelines, and what it needs of a worker. Raises
+    RequirementsMissingError."""
+    document = saved.document
+    if document is None:
+        return None
+    pipeline = pipeline_of_document(document)
+    if asked.force:
+        return PreparedPipeline(pipeline, program_for(pipeline, setup), ())
+    known = BUILT_IN | types_of(pipeline.requires or ())
+    return PreparedPipeline(pipeline, program_of(lower(pipeline, known_types=known), setup), ())
+
+
+def _with_outcome(saved: SavedCheckpoint, assume: str) -> SavedCheckpoint:
+    """Raises InputError if the outcome of the current stage is not known and is not assumed: its edges, and
+    goal gates, would be passed by a guess."""
+    if assume and assume not in _ASSUMED:
+        raise InputError(f"the outcome {assume!r} cannot be assumed.", hint="Use success or fail.")
+    if str(saved.outcome.status) != UNKNOWN or not saved.completed or saved.next_node:
+        return saved
+    if not assume:
+        raise InputError(
+            f"{saved.folder} does not say how stage {saved.current!r} ended.",
+            hint="Look at its work, then resume with --assume success or --assume fail.",
+        )
+    outcome = msgspec.structs.replace(saved.outcome, status=assume)
+    outcomes = {**saved.outcomes, saved.current: assume}
+    return msgspec.structs.replace(saved, outcome=outcome, outcomes=outcomes)
 
 
 def _refuse_options(names: Collection[str], why: str) -> None:
@@ -118,36 +158,6 @@ def _refuse_options(names: Collection[str], why: str) -> None:
     if names:
         shown = ", ".join(name.replace("_", "-") for name in sorted(names))
         raise InputError(f"{shown}: {why}.", hint="Remove them.")
-
-
-async def _begin(
-    service: RunService,
-    saved: SavedCheckpoint,
-    ready: PreparedPipeline,
-    start: dict[str, Any],
-    asked: ResumeOptions,
-) -> RunRow:
-    # The path of the directory may be another one now; the caller's counts.
-    kept = {k: storable(k, v) for k, v in saved.context.items() if k != LOGS_KEY}
-    if not saved.completed:
-        # `internal.*` values are set by the engine and never taken from a caller.
-        outside = {k: v for k, v in kept.items() if not k.startswith(_OURS)}
-        row, _ = await service.create(ready.program, {**start, **outside}, **asked.options)
-        return row
-    context = {**start, **kept, LOGS_KEY: start[LOGS_KEY]}
-    instead = resume_mode(asked.fidelity, ready.pipeline.text("resume_fidelity"))
-    if instead:
-        context[RESUMED] = instead
-    return await begin_at(service, ready.program, saved, start, context, **asked.options)
-
-
-def is_finished(saved: SavedCheckpoint, graph: Graph) -> bool:
-    """Whether it completed, or is at the exit with all gates satisfied."""
-    if saved.status in _ENDED:
-        return True
-    node = graph.nodes[graph.index[saved.current]] if saved.current else None
-    at_exit = node is not None and node.walk is not None and node.walk.terminal and not saved.next_node
-    return at_exit and all((saved.gates or {}).values())
 
 
 def _own_source(saved: SavedCheckpoint) -> str:

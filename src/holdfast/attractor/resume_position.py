@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
+from holdfast.attractor.backends.select import KEY
+from holdfast.attractor.context import storable
+from holdfast.attractor.continuation import CONTINUES, Continuation
+from holdfast.attractor.fidelity import RESUMED
 from holdfast.attractor.outcome import StageStatus
-from holdfast.attractor.saved_checkpoint import SavedCheckpoint
+from holdfast.attractor.run_files import LOGS_KEY
+from holdfast.attractor.saved_checkpoint import UNKNOWN, SavedCheckpoint
 from holdfast.checkpoint.fold import HISTORY, History
 from holdfast.checkpoint.visit import Visit
 from holdfast.engine.decision import Decision
@@ -32,6 +39,59 @@ from holdfast.types.value import FrozenDict, FrozenList, freeze, refuse_instance
 
 if TYPE_CHECKING:
     from holdfast.runs.service import RunService
+
+
+_OURS: Final = "internal."
+_ENDED: Final = ("completed", "success")
+
+
+async def begin_from(
+    service: RunService,
+    program: Program,
+    saved: SavedCheckpoint,
+    start: dict[str, Any],
+    *,
+    fidelity: str = "",
+    **options: Any,
+) -> RunRow:
+    """A run that continues the directory. `start`: its input; `fidelity`: what replaces `full` at its first
+    stage. Durable when this returns."""
+    # The path of the directory may be another one now; the caller's counts.
+    kept = {k: storable(k, v) for k, v in saved.context.items() if k not in (LOGS_KEY, CONTINUES)}
+    start = {**start, CONTINUES: msgspec.to_builtins(_continuation(saved))}
+    # The backend that the run asked for, and not the one of this machine.
+    start |= {KEY: kept[KEY]} if KEY in kept else {}
+    if not saved.completed:
+        # `internal.*` values are set by the engine and never taken from a caller.
+        outside = {k: v for k, v in kept.items() if not k.startswith(_OURS)}
+        row, _ = await service.create(program, {**start, **outside}, **options)
+        return row
+    context = {**start, **kept, LOGS_KEY: start[LOGS_KEY]}
+    del context[CONTINUES]
+    if fidelity:
+        context[RESUMED] = fidelity
+    return await begin_at(service, program, saved, start, context, **options)
+
+
+def _continuation(saved: SavedCheckpoint) -> Continuation:
+    return Continuation(
+        run=saved.run,
+        folder=str(saved.root.resolve()),
+        restarts=int(saved.counters.get("restarts", 0)),
+        stage=saved.next_node,
+        failures=saved.retries.get(saved.next_node, 0),
+        ended=saved.status == "failed" and saved.next_node == saved.current,
+        branches=dict(saved.branches),
+    )
+
+
+def is_finished(saved: SavedCheckpoint, graph: Graph) -> bool:
+    """Whether it completed, or is at the exit with all gates satisfied."""
+    if saved.status in _ENDED:
+        return True
+    node = graph.nodes[graph.index[saved.current]] if saved.current else None
+    at_exit = node is not None and node.walk is not None and node.walk.terminal and not saved.next_node
+    return at_exit and all((saved.gates or {}).values())
 
 
 async def begin_at(
@@ -142,7 +202,7 @@ def _gates(graph: Graph, saved: SavedCheckpoint) -> dict[str, bool]:
     """From the outcomes of the stages, if the checkpoint does not list gates (AT-118)."""
     specs = {node.id: node.walk or PLAIN for node in graph.nodes}
     return {
-        name: outcome in SATISFIED or outcome not in (FAIL, StageStatus.RETRY, StageStatus.SKIPPED)
+        name: outcome in SATISFIED or outcome not in (FAIL, StageStatus.RETRY, StageStatus.SKIPPED, UNKNOWN)
         for name, outcome in saved.outcomes.items()
         if name in specs and specs[name].goal_gate
     }
@@ -166,7 +226,7 @@ def _history(graph: Graph, saved: SavedCheckpoint, completed: tuple[str, ...], n
                 scope="",
                 visit=seen[name],
                 effect=str(effect),
-                outcome=saved.outcomes.get(name, StageStatus.SUCCESS.value),
+                outcome=saved.outcomes.get(name, UNKNOWN),
                 seq=0,
                 started_at=now,
                 ended_at=now,

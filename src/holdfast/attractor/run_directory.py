@@ -17,12 +17,16 @@ from typing import Any, cast
 import msgspec
 
 from holdfast.attractor.artifacts import FOLDER, artifact_record, is_large
+from holdfast.attractor.branch_files import FOLDER as BRANCHES
+from holdfast.attractor.branch_files import BranchProgress
 from holdfast.attractor.context import copied
+from holdfast.attractor.continuation import Continuation
 from holdfast.attractor.conversations import PREFIX as SESSIONS
 from holdfast.attractor.handler import AT_ONCE
 from holdfast.attractor.outcome import StageOutcome
 from holdfast.attractor.run_files import (
     CHECKPOINT,
+    DOCUMENT,
     MANIFEST,
     PLAIN,
     PROMPT,
@@ -133,6 +137,11 @@ class RunDirectory:
         self._history: list[bytes] = []
         self._logs: list[bytes] = []
         self._outcomes: dict[str, str] = {}
+        self._inside: dict[str, str] = {}
+        """Outcomes of stages inside branches."""
+        self._branches: dict[str, BranchProgress] = {}
+        self._changed: set[str] = set()
+        """The branches whose checkpoints are to be written."""
         self._artifacts: dict[str, dict[str, Any]] = {}
         self._outcome: dict[str, Any] | None = None
         self._before: tuple[str, dict[str, str], dict[str, Any] | None] | None = None
@@ -140,6 +149,7 @@ class RunDirectory:
         self._error = "" if pos.failing is None else pos.failing.message
         self._at, self._seq = pos.at, max(pos.head, 0)
         self._read_context()
+        self._read_branches()
         for execution in brought:
             self._add_earlier(execution)
         self._begin_directory()
@@ -163,8 +173,9 @@ class RunDirectory:
             "pipeline_name": encode(self.facts.name),
             "status": encode(self._status),
             "outcome": encode(self._outcome),
-            "node_outcomes": encode(self._outcomes),
+            "node_outcomes": encode({**self._inside, **self._outcomes}),
             "node_history": json_list(self._history),
+            "branches": encode({each.scope: each.summary for each in self._branches.values()}),
             "goal_gate_status": encode(self._stands.gates),
             "fidelity_state": encode(self._fidelity()),
             "artifacts": encode(self._artifacts),
@@ -189,14 +200,24 @@ class RunDirectory:
         }
 
     def take(self, *, whole: bool = True) -> dict[Path, str]:
-        """The files to write; the checkpoint comes last. `whole`: also the files that stages write
-        themselves, because the folder is empty."""
+        """The files to write; checkpoints come last, and those of earlier walks after that of this one: they
+        point to it. `whole`: also the files that stages write themselves, because the folder is empty."""
+        self._write_branches()
         found, self.pages = self.pages, {}
+        before = {path: page for path, page in found.items() if path.name == CHECKPOINT and _is_main(path)}
+        found = {path: page for path, page in found.items() if path not in before}
         if self.stale:
             found[self.folder / CHECKPOINT] = RunFile(self.checkpoint())
             self.stale = False
+        found |= {path: page for path, page in before.items() if path not in found}
         self._whole = False
         return {path: page.text for path, page in found.items() if whole or not page.by_stage}
+
+    def _write_branches(self) -> None:
+        for scope in self._changed:
+            branch = self._branches[scope]
+            self.pages[self.folder / branch.path] = RunFile(branch.checkpoint(self.facts.run))
+        self._changed = set()
 
     # ------------------------------------------------------------------ a record
     def note(self, record: Record, body: Any) -> None:
@@ -216,9 +237,10 @@ class RunDirectory:
         self._keep_artifacts(body)
         outcome = stage_outcome(self.facts.graph, record, body)
         self._page(record, NAME, lambda: as_json(status_fields(outcome)))
-        if record.scope:
-            return
         self._history.append(encode([record.node, str(record.outcome)]))
+        if record.scope:
+            self._step_in_branch(record, outcome)
+            return
         self._error = outcome.failure_reason if body.halts else ""
         self._status = "failed" if body.halts else "running"
         if body.halts:
@@ -234,6 +256,22 @@ class RunDirectory:
                 self._context.pop(key, None)
         if self._stands.restarts != self._restarts:
             self._restart()
+
+    def _step_in_branch(self, record: Record, outcome: StageOutcome) -> None:
+        self._inside[record.node] = str(record.outcome)
+        if record.outcome != "unknown":
+            branch = self._branches.setdefault(record.scope, BranchProgress(record.scope))
+            branch.add(record.node, record.visit, outcome, record.at)
+            self._changed.add(record.scope)
+        self._touch(record)
+
+    def _read_branches(self) -> None:
+        """What the run took over from a directory."""
+        known = Continuation.of(self.pos.scopes[""].tree.see(0, "input"))
+        for scope, stages in () if known is None else known.branches.items():
+            self._branches[scope] = BranchProgress(scope, stages)
+            self._changed.add(scope)
+            self._inside |= {stage["node"]: str(stage["outcome"]) for stage in stages}
 
     def _done(self, node: str, outcome: str, fields: dict[str, Any]) -> None:
         self._current = node
@@ -300,9 +338,11 @@ class RunDirectory:
         self.pages[self.folder / MANIFEST] = RunFile(as_json(fields))
         document: Any = spec.document if isinstance(spec.document, dict) else {}
         self.pages[self.folder / SOURCE] = RunFile(str(document.get("source", "")))
+        self.pages[self.folder / DOCUMENT] = RunFile(as_json(document))
 
     def _restart(self) -> None:
         """The last checkpoint of the old directory points to the new one."""
+        self._write_branches()
         restarts = self._stands.restarts
         anew = restart_dir(Path(), restarts)
         self.pages[self.folder / CHECKPOINT] = RunFile(
@@ -310,6 +350,7 @@ class RunDirectory:
         )
         self._restarts = restarts
         self._completed, self._history, self._logs, self._outcomes = [], [], [], {}
+        self._inside, self._branches = {}, {}
         self._current, self._outcome = "", None
         self._read_context()
         self._begin_directory()
@@ -369,6 +410,10 @@ class RunDirectory:
         default = self.facts.graph.spec.defaults.get("graph.default_fidelity") or "compact"
         found = cast("dict[str, Any]", noted) if isinstance(noted, dict) else {}
         return {"mode": default, "summaries": {}, **found}
+
+
+def _is_main(path: Path) -> bool:
+    return BRANCHES not in path.parts
 
 
 def _line(logged: Any) -> str:

@@ -15,6 +15,7 @@ import msgspec
 
 from holdfast.attractor.context import copied
 from holdfast.attractor.outcome import StageOutcome
+from holdfast.attractor.processes import FORKS
 from holdfast.attractor.status_file import NAME, status_fields
 from holdfast.checkpoint.visit import Visit
 from holdfast.model.events import graph_at
@@ -35,6 +36,9 @@ CHECKPOINT: Final = "checkpoint.json"
 MANIFEST: Final = "manifest.json"
 SOURCE: Final = "pipeline.dot"
 """The pipeline after all transforms: with it the run can be resumed from the directory alone."""
+DOCUMENT: Final = "document.json"
+"""What is stored with the run's graph: also what the run needs of a worker, and its child pipelines."""
+OWNER: Final = "owner.json"
 PROMPT: Final = "prompt.md"
 RESPONSE: Final = "response.md"
 _numbers = count()
@@ -45,9 +49,18 @@ def default_logs(run_id: str) -> Path:
     return Path(os.environ.get(VARIABLE) or DEFAULT_ROOT) / run_id
 
 
-def logs_root(run_input: Mapping[str, Any], run_id: str) -> Path:
+def logs_root(run_input: Mapping[str, Any], run_id: str, forked_from: str | None = None) -> Path:
+    """A fork has the input of its origin, and a directory of its own inside the origin's."""
     given = run_input.get(LOGS_KEY)
-    return Path(str(given)) if given else default_logs(run_id)
+    if not given:
+        return default_logs(run_id)
+    return Path(str(given)) / FORKS / run_id if forked_from else Path(str(given))
+
+
+def logs_root_here(run_input: Mapping[str, Any], run_id: str) -> Path:
+    """Of the run whose stage is running in this task."""
+    at: Any = current_node.get()
+    return logs_root(run_input, run_id, None if at is None else at[0].row.forked_from)
 
 
 def restart_dir(root: Path, restarts: int) -> Path:

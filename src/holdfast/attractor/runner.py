@@ -14,6 +14,7 @@ from holdfast.app.flow import advance, follow, result_of, run_blocking
 from holdfast.app.holdfast import Holdfast, default_instance
 from holdfast.app.result import Result
 from holdfast.attractor.backends.select import backend_of
+from holdfast.attractor.directory_owner import refuse_used
 from holdfast.attractor.event_stream import last_place, pipeline_events
 from holdfast.attractor.events import PipelineEvent
 from holdfast.attractor.interview import interview_open
@@ -169,6 +170,8 @@ class Runner:
         service = await self._service(ready.program)
         run_id = RunId(options.pop("run_id", None) or new_run_id())
         logs = Path(logs_root) if logs_root is not None else self._logs
+        if "idempotency_key" not in options:
+            refuse_used(logs)
         given = self._given(ready, logs, context)
         row, _ = await service.create(ready.program, given, run_id=run_id, **options)
         return ready, service, row.id
@@ -192,18 +195,23 @@ class Runner:
         force: bool = False,
         fidelity: str = "",
         logs_root: str | Path | None = None,
+        assume: str = "",
         **options: Any,
     ) -> PipelineResult:
         """Resume a run: after an answer, a crash, or a failure whose cause is fixed. A completed run stays as
         it is. `run`: its id, or its directory, which may be from another machine or another runner; then
-        `source` is the pipeline, if the directory does not have it, and `force` allows it to differ.
+        `source` is the pipeline, if the directory does not have it, and `force` allows it to differ;
+        `assume` (success or fail) is the outcome of its last stage, if the directory does not say it.
         """
         service = await self._service(None)
         if not isinstance(run, Path) and not (Path(run) / CHECKPOINT).is_file():
             return await self._resume(service, await service.get(run))
         logs = None if logs_root is None else Path(logs_root)
-        asked = ResumeOptions(source=source, force=force, fidelity=fidelity, logs=logs, options=options)
-        found = await resume_directory(service, Path(run), self.prepare, self._given, asked)
+        asked = ResumeOptions(
+            source=source, force=force, fidelity=fidelity, logs=logs, assume=assume, options=options
+        )
+        setup = self.pipeline_setup
+        found = await resume_directory(service, Path(run), self.prepare, self._given, asked, setup)
         if found.row is None:
             return _finished_result(found)
         if found.ready is not None:
@@ -255,7 +263,8 @@ class Runner:
                     self.on_event(event)
             result = await result_of(service, program, run)
         picture = await read_progress(service, run)
-        return _pipeline_result(result, picture, logs_root_of(picture.input, run))
+        row = await service.get(run)
+        return _pipeline_result(result, picture, logs_root_of(picture.input, run, row.forked_from))
 
 
 async def _events(
@@ -303,7 +312,7 @@ def _finished_result(found: ResumeResult) -> PipelineResult:
         status=StageStatus.SUCCESS,
         outcome=StageOutcome(notes="Pipeline completed"),
         completed_nodes=saved.completed,
-        node_outcomes=dict(saved.outcomes),
+        node_outcomes={name: saved.outcomes[name] for name in saved.completed},
         context=dict(saved.context),
         run_id=saved.run,
         logs_root=saved.folder,

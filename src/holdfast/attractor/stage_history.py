@@ -15,6 +15,7 @@ from holdfast.attractor.context import PipelineContext
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.outcome import StageOutcome
 from holdfast.attractor.status_file import AUTO_NOTE
+from holdfast.model.pipeline_conditions import as_text
 from holdfast.types.text import clean_text
 
 PREFIX: Final = "internal.stage."
@@ -23,8 +24,12 @@ COUNTS: Final = "internal.stages"
 """How many stages have ended, by outcome."""
 CALLS: Final = "internal.tool_calls"
 """Which tools the last stage's model called."""
+FAILURE: Final = "internal.last_failure"
+"""The latest failure with its output, until the same stage does not fail any more."""
 SLOTS: Final = 40
 _NOTES: Final = 500
+_OUTPUT: Final = 12_000
+"""Bytes of a failure's output."""
 
 
 class StageSummary(msgspec.Struct, frozen=True):
@@ -37,6 +42,52 @@ class StageSummary(msgspec.Struct, frozen=True):
     times: int = 1
     failures: int = 0
     calls: str = ""
+
+
+class LastFailure(msgspec.Struct, frozen=True):
+    """`where`: the folder of the stage, which has the whole output."""
+
+    stage: str
+    visit: int
+    reason: str
+    output: str = ""
+    where: str = ""
+
+
+def failure_updates(visit: StageVisit, outcome: StageOutcome, answer: str) -> dict[str, Any]:
+    """What the end of a stage changes about the latest failure. `answer`: what its model said."""
+    context, updates, stage = visit.context, outcome.context_updates, visit.stage.id
+    if str(outcome.status) != "fail":
+        known = last_failure(context)
+        return {FAILURE: None} if known is not None and known.stage == stage else {}
+    streams = (as_text(updates.get(f"tool.{name}", "")) for name in ("output", "stderr"))
+    output = "\n".join(filter(None, (text.strip() for text in streams))) or answer.strip()
+    where = visit.folder.relative_to(visit.logs) if visit.folder.is_relative_to(visit.logs) else visit.folder
+    failed = LastFailure(
+        stage,
+        visit.ctx.visit,
+        clean_text(outcome.failure_reason, _NOTES),
+        clean_text(middle_cut(output, _OUTPUT, str(where)), _OUTPUT),
+        str(where),
+    )
+    return {FAILURE: msgspec.to_builtins(failed)}
+
+
+def last_failure(context: PipelineContext) -> LastFailure | None:
+    found: Any = context.get(FAILURE)
+    return msgspec.convert(found, LastFailure) if isinstance(found, Mapping) else None
+
+
+def middle_cut(text: str, limit: int, where: str = "") -> str:
+    """Within a number of bytes: a fifth of it from the beginning, four fifths from the end."""
+    raw = text.encode("utf-8", "replace")
+    if len(raw) <= limit:
+        return text
+    note = f"\n[... {{}} bytes left out{f'; the whole is in {where}' if where else ''} ...]\n"
+    room = max(0, limit - len(note.encode()) - 8)
+    head, tail = raw[: room // 5], raw[len(raw) - (room - room // 5) :]
+    left = len(raw) - len(head) - len(tail)
+    return f"{head.decode('utf-8', 'ignore')}{note.format(left)}{tail.decode('utf-8', 'ignore')}"
 
 
 def history_updates(visit: StageVisit, outcome: StageOutcome) -> dict[str, Any]:

@@ -12,14 +12,18 @@ from msgspec.structs import replace
 
 from holdfast.attractor import run_files
 from holdfast.attractor.context import PipelineContext, copied
+from holdfast.attractor.continuation import CONTINUES, Continuation
+from holdfast.attractor.directory_owner import require_owner
 from holdfast.attractor.failures import CLASS_KEY, TERMINAL, TRANSIENT, failure_of, raise_if_ours
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.attractor.pipeline_limits import BUILT_IN, check_budgets, count_failure, spends_alone
+from holdfast.attractor.references import RESPONSE, NamedStages
 from holdfast.attractor.registry import AnyHandler, HandlerRegistry, wants_visit
 from holdfast.attractor.run_files import own_updates
-from holdfast.attractor.stage_history import history_updates
-from holdfast.attractor.status_file import AUTO_NOTE, NAME, StatusFileError, forget_status, read_status
+from holdfast.attractor.stage_history import failure_updates, history_updates
+from holdfast.attractor.status_file import AUTO_NOTE, NAME, forget_status, read_status
+from holdfast.attractor.verdict import SCORE, VerdictError
 from holdfast.errors import BudgetError
 from holdfast.frontends.dot.document import Link, Pipeline, Stage
 from holdfast.frontends.dot.lower import edge_ids
@@ -47,6 +51,7 @@ class StageRunner:
         self._shared = frozenset(shared)
         self.registry = registry
         self._links: Mapping[str, Link] = edge_ids(pipeline)
+        self._named = NamedStages(pipeline)
 
     def at_once(self, stage: Stage) -> Callable[[Any], Awaitable[Settled]] | None:
         """For a stage that does nothing: without a context, and files are written from the journal."""
@@ -72,6 +77,11 @@ class StageRunner:
     async def perform(self, stage: Stage, state: Mapping[str, Any], ctx: Context) -> Settled:
         visit = self._visit(stage, state, ctx)
         kind = self.registry.kind_of(stage)
+        known = self._settled_before(visit)
+        if known is not None:
+            return self._settled(visit, kind, known)
+        if kind not in _QUIET:
+            await require_owner(visit)
         try:
             if kind in _QUIET:
                 outcome = await self._performed(visit, kind)
@@ -89,6 +99,15 @@ class StageRunner:
         if stopped:
             outcome = replace(outcome, failure_reason=stopped, terminal=True)
         return self._settled(visit, kind, outcome, halt=bool(stopped))
+
+    def _settled_before(self, visit: StageVisit) -> StageOutcome | None:
+        """The outcome of a stage of a branch in the directory that this run continues. Its attempts are over
+        there."""
+        if not visit.branch or CONTINUES not in visit.given:
+            return None
+        known = Continuation.of(visit.given)
+        found = None if known is None else known.settled(visit)
+        return None if found is None else replace(_normal(found), terminal=True)
 
     def _has_no_bound(self, visit: StageVisit, kind: str) -> bool:
         """Whether nothing limits what the stage may spend once it runs."""
@@ -136,10 +155,15 @@ class StageRunner:
 
     def _settled(self, visit: StageVisit, kind: str, outcome: StageOutcome, *, halt: bool = False) -> Settled:
         update = {**visit.context.changes(), **copied(outcome.context_updates)}
+        if outcome.score is not None:
+            update[SCORE] = outcome.score
         if kind != ROUTING:
             update |= _failure_updates(visit, outcome)
         if kind not in _QUIET:
             update |= history_updates(visit, outcome)
+            update |= self._named.output_updates(visit, outcome)
+            update |= failure_updates(visit, outcome, visit.context.get_string(RESPONSE))
+            update.pop(RESPONSE, None)
         for entry in visit.context.new_logs():
             visit.ctx.emit(entry, "log")
         settled = Settled(
@@ -181,7 +205,7 @@ def _failure_updates(visit: StageVisit, outcome: StageOutcome) -> dict[str, str]
 
 def logs_of(ctx: Context) -> Path:
     """The run's directory; a restarted walk has a separate one inside it."""
-    root = run_files.logs_root(ctx.run_input or {}, ctx.run_id)
+    root = run_files.logs_root_here(ctx.run_input or {}, ctx.run_id)
     return root / f"restart-{ctx.restarts}" if ctx.restarts else root
 
 
@@ -204,7 +228,7 @@ def _without_outcome(visit: StageVisit, result: Any) -> StageOutcome:
         return _fail(f"the handler returned a {type(result).__name__}, not an Outcome")
     try:
         written = read_status(visit.folder)
-    except StatusFileError as fault:
+    except VerdictError as fault:
         return _fail(str(fault))
     if written is not None:
         return written

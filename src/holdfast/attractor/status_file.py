@@ -3,7 +3,6 @@ read as its outcome."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
@@ -11,9 +10,9 @@ from typing import Any, cast
 import msgspec
 
 from holdfast.attractor.outcome import StageOutcome
-from holdfast.model.pipeline_conditions import outcome_word
+from holdfast.attractor.verdict import FILE as NAME
+from holdfast.attractor.verdict import VerdictError, outcome_of
 
-NAME = "status.json"
 AUTO_NOTE = "auto-status: handler completed without writing status"
 
 
@@ -30,11 +29,9 @@ def status_fields(outcome: StageOutcome) -> dict[str, Any]:
         fields["failure_reason"] = outcome.failure_reason
     if outcome.terminal:
         fields["terminal"] = True
+    if outcome.score is not None:
+        fields["score"] = outcome.score
     return fields
-
-
-class StatusFileError(ValueError):
-    """The status file cannot be used."""
 
 
 def forget_status(stage_dir: Path) -> None:
@@ -44,44 +41,17 @@ def forget_status(stage_dir: Path) -> None:
 
 
 def read_status(stage_dir: Path) -> StageOutcome | None:
-    """None if there is no such file. Raises StatusFileError."""
+    """None if there is no such file. Raises VerdictError."""
     try:
         raw = (stage_dir / NAME).read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise StatusFileError(f"{NAME} cannot be read: {error.strerror}") from error
+        raise VerdictError(f"{NAME} cannot be read: {error.strerror}") from error
     try:
         found = msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise StatusFileError(f"{NAME} is not JSON: {error}") from error
+        raise VerdictError(f"{NAME} is not JSON: {error}") from error
     if not isinstance(found, dict):
-        raise StatusFileError(f"{NAME} is a {type(found).__name__}, not an object")
+        raise VerdictError(f"{NAME} is a {type(found).__name__}, not an object")
     return outcome_of(cast("dict[str, Any]", found))
-
-
-def outcome_of(fields: Mapping[str, Any]) -> StageOutcome:
-    """Both versions of the specification: `preferred_label` and `preferred_next_label`, `outcome` or
-    `status`. Raises StatusFileError."""
-    status = fields.get("outcome", fields.get("status"))
-    if not isinstance(status, str) or not status.strip():
-        raise StatusFileError(f"{NAME} has no outcome")
-    label = fields.get("preferred_label") or fields.get("preferred_next_label") or ""
-    suggested = fields.get("suggested_next_ids") or ()
-    updates: Any = fields.get("context_updates") or {}
-    notes, reason = fields.get("notes") or "", fields.get("failure_reason") or ""
-    if not isinstance(label, str) or not isinstance(updates, dict):
-        raise StatusFileError(f"{NAME}: preferred_label must be text, context_updates must be an object")
-    if not isinstance(suggested, (list, tuple)) or not all(
-        isinstance(name, str) for name in cast("list[Any]", suggested)
-    ):
-        raise StatusFileError(f"{NAME}: suggested_next_ids must be a list of node ids")
-    return StageOutcome(
-        status=outcome_word(status.strip()),
-        preferred_label=label,
-        suggested_next_ids=tuple(cast("list[str]", suggested)),
-        context_updates=cast("dict[str, Any]", updates),
-        notes=str(notes),
-        failure_reason=str(reason),
-        terminal=fields.get("terminal") is True,
-    )

@@ -131,7 +131,8 @@ Tenant = Annotated[str, typer.Option(help="Tenant whose runs and holds it may us
 Backend = Annotated[
     Text,
     typer.Option(
-        help="Pipelines: backend for prompts: model, cli:COMMAND or file.py:name; NAME=SPEC gives it a name",
+        help="Pipelines: backend for prompts: model, agent:NAME, cli:COMMAND or file.py:name; NAME=SPEC "
+        "gives it a name",
         metavar="WHO",
     ),
 ]

@@ -11,6 +11,7 @@ import msgspec
 from holdfast.attractor import resume
 from holdfast.attractor.prepare import PipelineSource, PreparedPipeline, input_of, prepare_pipeline
 from holdfast.attractor.resume import ResumeResult, resume_directory
+from holdfast.attractor.run_files import DOCUMENT
 from holdfast.cli.commands.resume import print_ended
 from holdfast.cli.main import Exit
 from holdfast.cli.options.backend import require_model
@@ -30,6 +31,7 @@ class ResumeDirectoryOptions(msgspec.Struct, frozen=True):
     file: str | None = None
     force: bool = False
     fidelity: str = ""
+    assume: str = ""
     options: dict[str, Any] = {}
 
 
@@ -47,7 +49,9 @@ async def resume_from_directory(
         return prepare_pipeline(source, setup, strict=asked.strict)
 
     def given(ready: PreparedPipeline, logs: Path) -> dict[str, Any]:
-        if not asked.simulate:
+        # A directory of ours says what its run needs, and that was checked.
+        is_stored = onward.file is None and not onward.force and (Path(onward.folder) / DOCUMENT).is_file()
+        if not (asked.simulate or is_stored):
             require_model(ready, setup)
         backend = setup.asks_for
         return input_of(ready.pipeline, logs=logs, backend=backend, auto_approve=asked.auto_approve)
@@ -58,10 +62,11 @@ async def resume_from_directory(
             source=None if onward.file is None else Path(onward.file),
             force=onward.force,
             fidelity=onward.fidelity,
+            assume=onward.assume,
             logs=Path(asked.logs) if asked.logs else None,
             options=onward.options,
         )
-        found = await resume_directory(service, Path(onward.folder), prepare, given, how)
+        found = await resume_directory(service, Path(onward.folder), prepare, given, how, setup)
         return await _advance(service, found, asked, manner)
 
 

@@ -12,6 +12,7 @@ import msgspec
 
 from holdfast.app.loader import load_object
 from holdfast.app.result import Result
+from holdfast.attractor.directory_owner import refuse_used
 from holdfast.attractor.interviewers import ConsoleInterviewer
 from holdfast.attractor.prepare import PreparedPipeline, input_of, prepare_pipeline
 from holdfast.attractor.program import PipelineDialect, PipelineSetup
@@ -85,9 +86,12 @@ async def run_file(
     _warn(ready, manner)
     async with open_store_for_command(manner.store, must_exist=False) as hf:
         service = await hf.service()
+        logs = Path(asked.logs) if asked.logs else None
+        if "idempotency_key" not in options:
+            refuse_used(logs)
         given = input_of(
             ready.pipeline,
-            logs=Path(asked.logs) if asked.logs else None,
+            logs=logs,
             backend=setup.asks_for,
             auto_approve=asked.auto_approve,
             context=cast("dict[str, Any] | None", context),
@@ -200,7 +204,7 @@ async def _advance(
 async def print_pipeline(service: RunService, row: RunRow, result: Result, manner: OutputOptions) -> Exit:
     """The result, with the fields of pipelines: the stages in order, and the run directory."""
     picture = await read_progress(service, row.id)
-    logs = logs_root(picture.input, row.id)
+    logs = logs_root(picture.input, row.id, row.forked_from)
     if manner.json:
         print_json(
             {**result_json(result), "completed_nodes": list(picture.completed), "logs_root": str(logs)}

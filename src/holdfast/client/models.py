@@ -235,6 +235,7 @@ class Checkpoint(Model, kw_only=True):
     cancelled_at: str | None
     cancel_reason: str | None
     placed_by: str | None
+    placed_decision: str | None
     placed_until: str | None
     paused_at: str | None
     started_by: str | None
@@ -844,6 +845,7 @@ class Hold(Model, kw_only=True):
     cancelled_at: str | None
     cancel_reason: str | None
     placed_by: str | None
+    placed_decision: str | None
     placed_until: str | None
     paused_at: str | None
     started_by: str | None

@@ -12,7 +12,9 @@ UPRIGHT, LEVEL = NORTH | SOUTH, EAST | WEST
 _LINES = " │─╰││╭├─╯─┴╮┤┬┼"
 """Line characters, by the sum of the directions in which a line leaves its cell."""
 
-_PLAIN = str.maketrans({"…": ".", "\u2013": "-", "·": "-", "\u00d7": "x", "▼": "v", "●": "o", "◉": "o"})
+_PLAIN = str.maketrans(
+    {"…": ".", "\u2013": "-", "·": "-", "\u00d7": "x", "▼": "v", "◀": "<", "▶": ">", "●": "o", "◉": "o"}
+)
 
 
 class TextSpan(msgspec.Struct, frozen=True):

@@ -220,9 +220,22 @@ def _net(canvas: Canvas, net: Net, owner: int, top: int, bottom: int, layout: La
         _upright(canvas, leg, turn if not net.straight else top, bottom - 1, owner, layout, up=False)
     if not net.straight:
         _level(canvas, net, turn, owner, layout)
+        _loop_head(canvas, net, turn, layout)
     for leg in net.bottoms:
         if leg.arrives:
             canvas.write(bottom - 1, leg.col, "▼", edge_style(layout.routes[leg.route].edge))
+
+
+def _loop_head(canvas: Canvas, net: Net, row: int, layout: Layout) -> None:
+    """A loop comes from below and turns above its target: beside the line that it joins, an arrowhead shows
+    that it does not begin there."""
+    ends = [leg for leg in net.bottoms if leg.arrives]
+    if net.tops or not ends:
+        return
+    end, side = ends[0], next(leg for leg in net.bottoms if not leg.arrives)
+    step, sign = (1, "◀") if side.col > end.col else (-1, "▶")
+    if abs(side.col - end.col) > 1:
+        canvas.write(row, end.col + step, sign, edge_style(layout.routes[side.route].edge))
 
 
 def _upright(

@@ -36,7 +36,7 @@ from holdfast.types.hold import CALLBACK, NO_HEARTBEAT, HoldChange, HoldRow
 from holdfast.types.ids import HoldId, RunId
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import Actor
-from holdfast.types.text import clean_text
+from holdfast.types.text import clean_text, require_text
 
 COMPLETED: Final = "completed"
 FAILED: Final = "failed"
@@ -107,7 +107,8 @@ class Callbacks:
             raise _ended(await self.ctx.store.hold(row.id) or row) from error
 
     async def _read(self, token: str) -> HoldRow:
-        raw = urlsafe_b64decode(token) if _TOKEN.fullmatch(token) else bytes(48)
+        found = _TOKEN.fullmatch(require_text(token, "the token of a callback"))
+        raw = urlsafe_b64decode(token) if found else bytes(48)
         hold = HoldId(str(UUID(bytes=raw[:16])))
         row = await self.ctx.store.hold(hold)
         tenant, run = ("", "") if row is None else (row.tenant, row.run)

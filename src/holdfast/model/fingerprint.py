@@ -14,6 +14,8 @@ _sorted = msgspec.json.Encoder(order="sorted")
 
 
 CODED = "g1"
+PIPELINES = "attractor"
+"""The dialect of pipelines."""
 
 
 class _Made(msgspec.Struct):

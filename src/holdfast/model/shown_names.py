@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final, cast
 
+from holdfast.model.fingerprint import PIPELINES, dialect_of
 from holdfast.model.graph import Graph, Node, NodeKind
 
 # A part of a stored label: node, visit, how often its node had failed before, item.
@@ -38,3 +40,11 @@ def shown_name(label: str, graph: Graph | None = None) -> str:
 def _is_item(owner: Node, body: Graph, node: str) -> bool:
     """The body of a map over a function is made for the map, with that function as its one node."""
     return body.name == f"{owner.id}.item" and [each.id for each in body.nodes] == [node]
+
+
+def without_internals(version: str, values: Any) -> Any:
+    """The values as people read them: without those that pipelines keep for themselves (`internal.*`)."""
+    if dialect_of(version) != PIPELINES or not isinstance(values, Mapping):
+        return values
+    kept = cast("Mapping[str, Any]", values)
+    return {key: value for key, value in kept.items() if not key.startswith("internal.")}

@@ -13,6 +13,7 @@ from holdfast.types.audit import canonical
 from holdfast.types.clock import MICROS
 from holdfast.types.queue_message import MESSAGE_ID, NewMessage
 from holdfast.types.terms import PRIORITIES
+from holdfast.types.text import require_text
 
 MAX_PAYLOAD: Final = 256 * 1024
 """Bytes of a message's content, as JSON."""
@@ -51,6 +52,7 @@ def content_digest(new: NewMessage) -> str:
 
 
 def require_id(given: str) -> str:
+    require_text(given, "the id of a message")
     if not MESSAGE_ID.fullmatch(given):
         raise InputError(
             f"{given!r} is not an id of a message.",
@@ -66,6 +68,7 @@ def require_priority(given: str) -> str:
 
 
 def require_length(given: str, what: str, longest: int) -> str:
+    require_text(given, what)
     if not 0 < len(given) <= longest or "\0" in given:
         raise InputError(f"{what} must have 1 to {longest} characters.")
     return given

@@ -7,7 +7,7 @@ kept until a run waits for it or its time is over. The end of a run becomes a me
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -22,6 +22,7 @@ from holdfast.types.hold import CONSUME, HoldFilter, HoldOrder, HoldRow
 from holdfast.types.ids import DEFAULT_TENANT, HoldId, RunId, new_id
 from holdfast.types.queue_message import EVENTS, RUNS, MessageRow, NewMessage, event_queue, event_tag
 from holdfast.types.status import ENDED, HoldStatus
+from holdfast.types.text import require_text
 
 KEPT_FOR: Final = 7 * 86_400 * MICROS
 """How long an event waits for a run, if its sender does not say."""
@@ -50,12 +51,13 @@ class QueueEvents(QueueOperations):
         Raises InputError, ValueTooLargeError, MessageDiffersError if the id belongs to another event,
         RunNotFoundError, RunEndedError."""
         require_length(name, "the name of an event", 100)
-        if not 0 < keep <= LONGEST_KEPT:
+        optional_text(key, "the key of an event")
+        if not isinstance(cast("object", keep), int) or not 0 < keep <= LONGEST_KEPT:
             raise InputError("an event is kept from a moment to a year.", hint="Give a duration such as 7d.")
         if run is not None:
             if key is not None:
                 raise InputError("an event has a key or a run, not both.")
-            await self._require_run(run, tenant)
+            await self._require_run(require_text(run, "the run of an event"), tenant)
         now = self.store.now()
         payload = {"name": name, "key": key, "data": data}
         new = NewMessage(
@@ -64,7 +66,7 @@ class QueueEvents(QueueOperations):
             scope=EVENTS,
             queue=event_queue(name, key, run),
             type=name,
-            correlation_id=optional_text(key, "the key of an event"),
+            correlation_id=key,
             priority="normal",
             payload=encode_payload(payload, "the event"),
             digest="",

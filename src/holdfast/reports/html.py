@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from holdfast.checkpoint.visit import Visit
+from holdfast.checkpoint.visit import CallDetail, Visit
 from holdfast.drawing import to_svg
 from holdfast.model.forms.visible_text import show_invisible
 from holdfast.reports import text
@@ -108,13 +108,20 @@ def _visit(number: int, visit: Visit, name: str) -> Iterator[str]:
     if visit.traceback:
         yield f"<pre>{escape(visit.traceback)}</pre>"
     yield from _list("Attempts", (escape(text) for text in text.attempt_texts(visit)))
-    yield from _list("Steps and tool calls", (escape(text.call_text(call)) for call in visit.calls))
+    yield from _list("Steps and tool calls", map(_call, visit.calls))
     yield from _list("Questions", (escape(text.question_text(q)) for q in visit.questions))
     lines = [line for change in visit.changes for line in text.alteration_lines(change)]
     if lines:
         result = "".join(f'<li class="{kind}">{_SIGNS[kind]} {escape(text)}</li>' for kind, text in lines)
         yield f'<h4>What it changed</h4><ul class="changes">{result}</ul>'
     yield "</section>"
+
+
+def _call(call: CallDetail) -> str:
+    output = text.command_output(call)
+    if output is None:
+        return escape(text.call_text(call))
+    return escape(output[0]) + (f"<pre>{escape(output[1])}</pre>" if output[1] else "")
 
 
 def _list(name: str, items: Iterable[str]) -> Iterator[str]:

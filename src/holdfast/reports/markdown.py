@@ -106,11 +106,16 @@ def _visit(number: int, visit: Visit, name: str) -> Iterator[str]:
         yield f"- {name}: {escape(value)}"
     for text in sections.attempt_texts(visit):
         yield f"- {escape(text)}"
+    outputs: list[str] = []
     for call in visit.calls:
-        yield f"- step {code(sections.call_text(call))}"
+        output = sections.command_output(call)
+        yield f"- step {code(sections.call_text(call) if output is None else output[0])}"
+        outputs += [] if output is None or not output[1] else [output[1]]
     for question in visit.questions:
         yield f"- {escape(sections.question_text(question))}"
     yield ""
+    for text in outputs:
+        yield from fence(text, "text")
     if visit.traceback:
         yield from fence(visit.traceback.rstrip("\n"), "text")
     lines = [line for change in visit.changes for line in sections.alteration_lines(change)]

@@ -14,8 +14,9 @@ from holdfast.checkpoint.diff_result import RunUsage
 from holdfast.checkpoint.visit import QuestionDetail, Visit, place_of
 from holdfast.drawing import NodeOverlay, Picture, State
 from holdfast.errors import BlobMissingError, CheckpointCorruptError, InputError
+from holdfast.model.fingerprint import PIPELINES, dialect_of
 from holdfast.model.graph import Graph
-from holdfast.model.shown_names import shown_name
+from holdfast.model.shown_names import shown_name, without_internals
 from holdfast.reports.graph_marks import STATES, notes, run_overlay_picture
 from holdfast.reports.incidents import Incident, find_incidents
 from holdfast.runs.history.checkpoints import make_checkpoint
@@ -63,6 +64,7 @@ def _note(chapters: list[Visit]) -> str:
     return ", ".join(notes(len(chapters), retries, sum(visit.duration for visit in chapters)))
 
 
+_INTERNAL = "state.internal."
 MAX_VISITS = 300
 """Visits that are shown in full: the first, the last, and those between them with an incident."""
 
@@ -131,6 +133,9 @@ async def build_postmortem(service: RunService, run: str, *, chapters: int = MAX
     """Raises RunNotFoundError, and FlowNotFoundError if the run's graph is not stored."""
     row = await service.get(run)
     story = await load_story(service, row)
+    if dialect_of(row.version) == PIPELINES:
+        for visit in story.visits:
+            visit.changes = [change for change in visit.changes if not change.path.startswith(_INTERNAL)]
     last, unreadable = await _last(service, row)
     graph = (await reader_at(service, row, row.head)).graph
     return Postmortem(
@@ -160,8 +165,8 @@ async def build_postmortem(service: RunService, run: str, *, chapters: int = MAX
         troubles=find_incidents(story),
         questions=_questions(story),
         remarks=story.remarks,
-        input=None if last is None else last.input,
-        state=None if last is None else last.state,
+        input=None if last is None else without_internals(row.version, last.input),
+        state=None if last is None else without_internals(row.version, last.state),
         artifacts=None if last is None else last.artifacts,
         unreadable=unreadable,
         picture=story_picture(graph, story),

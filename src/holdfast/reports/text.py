@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from html import escape
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
 from holdfast.checkpoint.value_diff import Change, show, show_text
 from holdfast.checkpoint.visit import Alteration, AttemptDetail, CallDetail, QuestionDetail, Visit, error_text
+from holdfast.model.forms.visible_text import show_invisible
 from holdfast.reports.postmortem import Postmortem
 from holdfast.runs.history.decision_text import ended_text
 from holdfast.types.clock import to_datetime
@@ -20,6 +21,9 @@ WHOLE = 20_000
 """Characters of a state that are shown in full."""
 
 Row = tuple[str, str]
+
+_OUTPUT_LINES = 60
+"""Of a command, from its end."""
 
 
 def for_html(text: str) -> str:
@@ -190,6 +194,22 @@ def call_text(call: CallDetail) -> str:
     tokens = f" ({call.tokens:,} tokens)" if call.tokens else ""
     effect = f" ({call.effect})" if call.effect else ""
     return f"{call.name}{effect}: {came}{tokens}"
+
+
+def command_output(call: CallDetail) -> tuple[str, str] | None:
+    """Of a command: how it ended, and what it wrote, as it was written. None for other steps."""
+    value: Any = call.value
+    fields: dict[str, Any] = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    if not fields.keys() >= {"code", "stdout", "stderr"}:
+        return None
+    ended = fields.get("why") or f"exit code {fields['code']}"
+    parts = [str(fields[name]).rstrip("\n") for name in ("stdout", "stderr")]
+    text = "\n".join(part for part in parts if part)
+    lines = text.splitlines()
+    if len(lines) > _OUTPUT_LINES:
+        left = f"[... {len(lines) - _OUTPUT_LINES:,} lines left out ...]"
+        text = "\n".join([left, *lines[-_OUTPUT_LINES:]])
+    return f"{call.name}: {ended}", show_invisible(text)
 
 
 def question_text(question: QuestionDetail) -> str:

@@ -1,6 +1,7 @@
 """Search queries for runs: `status:failed flow:claims created<2d timeout`.
 
-Words with a known name restrict the list; the rest is searched in the flow's name and the run's id.
+Words with a known name restrict the list; the rest is searched in the flow's name and the run's id. A word
+with an unknown name is refused: `text:` searches for it as it is.
 """
 
 from __future__ import annotations
@@ -12,19 +13,21 @@ import msgspec
 
 from holdfast.errors import InputError
 from holdfast.holds.queries.search import (
+    TEXT,
     length_of,
     named,
     parted,
     require_colon,
-    require_no_misspelt,
+    require_known_name,
     split_words,
+    text_of,
     unknown_value,
 )
 from holdfast.store.rows import RunFilter
 from holdfast.types.status import RUN_LABELS, RunStatus
 from holdfast.types.text import require_text
 
-WORDS: Final = "status: flow: version: by:me key: thread: error: created<2d took>1h at:breakpoint"
+WORDS: Final = "status: flow: version: by:me key: thread: error: created<2d took>1h at:breakpoint text:"
 _PLAIN: Final = {
     "flow": "flow", "version": "version", "key": "instance_key", "thread": "thread", "error": "error",
 }  # fmt: skip
@@ -51,8 +54,8 @@ class RunQueryReader:
         name, sign, value = parted(word)
         read = _READERS.get(name)
         if read is None or not value:
-            require_no_misspelt(word, name, value, _READERS)
-            self.free.append(word)
+            require_known_name(word, (*_READERS, TEXT))
+            self.free.append(text_of(word) if name == TEXT and value else word)
             return
         with named(word):
             read(self, name, sign, value)

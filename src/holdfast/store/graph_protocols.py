@@ -26,7 +26,8 @@ class GraphThreads(Protocol):
     async def put_graph_rows(self, batch: GraphBatch) -> GraphRefusal | None:
         """Write checkpoints, values and writes, all or nothing. A checkpoint that is there with the same
         digest is left out, another one is replaced. A write with a number of 0 or more stays as it is there.
-        Refused if the claim is not the thread's, and without one while another's lives."""
+        Refused if the claim is not the thread's, and without one while another's lives; and if a value is
+        missing that a checkpoint refers to, or a new value is built from."""
         ...
 
     async def graph_checkpoint(
@@ -58,7 +59,8 @@ class GraphThreads(Protocol):
         ...
 
     async def drop_graph_rows(self, drop: GraphDrop) -> GraphRefusal | None:
-        """Delete checkpoints with their writes, and the values that no checkpoint needs any more."""
+        """Delete checkpoints with their writes, and the values that no checkpoint needs any more. Without the
+        claim of the thread, one that has expired is over."""
         ...
 
     async def copy_graph_thread(self, copy: GraphCopy) -> GraphRefusal | None:

@@ -5,6 +5,7 @@ The store knows no framework: content is bytes, and what it has to find rows by 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
@@ -84,6 +85,12 @@ class GraphBatch(msgspec.Struct, frozen=True, kw_only=True):
     claim: GraphClaim | None = None
     fenced: bool = True
 
+    def needed_values(self, rows: Iterable[GraphCheckpointRow]) -> set[int]:
+        """Values that the store must have: these rows refer to them, or new values are built from them."""
+        refs = {number for row in rows for number in row.values}
+        bases = {v.base for v in self.values if v.base is not None and v.number in refs}
+        return (refs | bases) - {v.number for v in self.values}
+
 
 class GraphDrop(msgspec.Struct, frozen=True, kw_only=True):
     """What one transaction deletes from a thread: `places` are (namespace, checkpoint), None is all of it.
@@ -129,11 +136,13 @@ class GraphCopy(msgspec.Struct, frozen=True, kw_only=True):
 
 class GraphRefusal(msgspec.Struct, frozen=True):
     """Why nothing was written. `lost`: the claim that was given is not the thread's any more; else another
-    one lives. `exists`: the target of a copy is there already."""
+    one lives. `exists`: the target of a copy is there already. `missing`: a value that a checkpoint refers
+    to, or a new one is built from, was deleted meanwhile."""
 
     claim: GraphClaim | None = None
     lost: bool = False
     exists: bool = False
+    missing: bool = False
 
 
 def facet_of(key: str, value: Any) -> str:

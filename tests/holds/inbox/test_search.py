@@ -35,6 +35,7 @@ pytestmark = pytest.mark.covers("LI-1", "HOLD-HAND-01")
         ("it's", {"text": "it's"}),
         ("https://example.com/x", {"text": "https://example.com/x"}),
         ("flow:", {"text": "flow:"}),
+        ("text:re:invoice flow:a", {"text": "re:invoice", "flow": ("a",)}),
         ("", {}),
     ],
 )
@@ -63,6 +64,8 @@ def test_query_says_how_it_was_understood() -> None:
         ("due:2d", "due<2d"),
         ("flow>refund", "flow:VALUE"),
         ("has:money", "comment"),
+        ("foo:bar", "Known: age, assignee, due, "),
+        ("flow:a bogus<2d", "Write text:bogus<2d to search for it as text."),
         ("\udcff", "surrogate"),
     ],
 )

@@ -9,6 +9,7 @@ import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 import pytest
 
 from holdfast.integrations.langgraph import HoldfastSaver
+from holdfast.types.graph_thread import GraphClaim, GraphExtension
 from tests.integrations.langgraph.test_saver import checkpoint_of, config_of
 from tests.services import postgres
 
@@ -36,6 +37,32 @@ async def test_a_thread_that_is_locked_does_not_hold_up_those_put_with_it() -> N
         await other.close()
         await puts[0]
         assert await saver.aget_tuple(config_of("a")) is not None
+
+
+@pytest.mark.anyio
+@pytest.mark.covers("IN-22")
+async def test_a_thread_that_is_locked_does_not_hold_up_the_renewal_of_others() -> None:
+    await postgres.empty("renewed_savers")
+    address = postgres.with_setting(postgres.database(), schema="renewed_savers")
+    async with HoldfastSaver.open(address, lease="10m") as saver, saver.own("a"), saver.own("b"):
+        store = await saver.store()
+        claims = {row.thread: row.claim for row in await store.graph_threads("default")}
+        other = await driver.connect(postgres.database())
+        lock = other.transaction()
+        await lock.start()
+        await other.fetch("SELECT FROM renewed_savers.graph_threads WHERE thread = 'a' FOR UPDATE")
+        given = [GraphExtension(tenant="default", thread=t, claim=claims[t]) for t in ("a", "b") if claims[t]]
+        wrong = GraphExtension(tenant="default", thread="b", claim=GraphClaim("nobody", 1, 0))
+        renewed = asyncio.ensure_future(store.extend_graph_claims([*given, wrong], 3_600_000_000))
+        try:
+            async with asyncio.timeout(20):
+                while (await store.graph_threads("default", thread="b"))[0].claim == claims["b"]:  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+            assert not renewed.done()
+        finally:
+            await lock.rollback()
+            await other.close()
+        assert await renewed == [True, True, False]
 
 
 @pytest.mark.anyio

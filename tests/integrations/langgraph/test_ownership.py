@@ -1,20 +1,23 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 import pytest
 from langchain_core.runnables import RunnableConfig
+from langgraph.config import get_stream_writer
 from langgraph.errors import EmptyInputError
 from langgraph.graph import START, StateGraph
 
 from holdfast import Holdfast
-from holdfast.errors import StoreUnavailableError, ThreadOwnedError
+from holdfast.errors import LeaseLostError, StoreUnavailableError, ThreadOwnedError
 from holdfast.integrations.langgraph import HoldfastSaver, private_names
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.conformance.langgraph_ownership import LanggraphOwnershipSuite
+from tests.services import postgres
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -55,21 +58,148 @@ class TestOwnership(LanggraphOwnershipSuite):
     pass
 
 
-@pytest.mark.covers("IN-20", "IN-23")
-async def test_a_stream_that_waits_for_its_reader_keeps_the_thread(tmp_path: Path) -> None:
+def two_steps() -> Any:
     builder = StateGraph(Counted)
     builder.add_node("one", lambda _state: {"n": 1})
     builder.add_node("two", lambda _state: {"n": 2})
     builder.add_edge(START, "one")
     builder.add_edge("one", "two")
+    return builder
+
+
+@pytest.mark.covers("IN-20", "IN-23")
+async def test_a_stream_that_waits_for_its_reader_keeps_the_thread(tmp_path: Path) -> None:
     config: Any = {"configurable": {"thread_id": "t"}}
     async with HoldfastSaver.open(f"sqlite:{tmp_path / 't.db'}?sync=normal") as saver:
-        graph = builder.compile(checkpointer=saver)
+        graph = two_steps().compile(checkpointer=saver)
         stream = graph.astream({"n": 0}, config)
         await anext(stream)
         with pytest.raises(ThreadOwnedError):
             await graph.ainvoke({"n": 0}, config)
         assert [each async for each in stream]
+
+
+SEQUENTIAL = 25
+
+
+def address_of(kind: str, tmp_path: Path) -> str:
+    return postgres.emptied("owned") if kind == "postgres" else f"sqlite:{tmp_path / 't.db'}?sync=normal"
+
+
+@pytest.mark.covers("IN-23")
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+@pytest.mark.parametrize("sync", [False, True])
+async def test_a_second_saver_that_invokes_at_once_is_not_refused(
+    kind: str, sync: bool, tmp_path: Path
+) -> None:
+    address, config = address_of(kind, tmp_path), cast("Any", {"configurable": {"thread_id": "t"}})
+    async with HoldfastSaver.open(address) as one, HoldfastSaver.open(address) as other:
+        graphs = [failing_once([]).compile(checkpointer=each) for each in (one, other)]
+        for _ in range(SEQUENTIAL):
+            for graph in graphs:
+                if sync:
+                    await asyncio.to_thread(graph.invoke, {"n": 0}, config)
+                else:
+                    await graph.ainvoke({"n": 0}, config)
+
+
+_OTHER = """
+import asyncio, sys
+from tests.integrations.langgraph.test_ownership import failing_once
+from holdfast.integrations.langgraph import HoldfastSaver
+
+async def main():
+    async with HoldfastSaver.open(sys.argv[1]) as saver:
+        graph = failing_once([]).compile(checkpointer=saver)
+        print("ready", flush=True)
+        for _line in sys.stdin:
+            await graph.ainvoke({"n": 0}, {"configurable": {"thread_id": "t"}})
+            print("done", flush=True)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.covers("IN-23")
+async def test_a_second_process_that_invokes_at_once_is_not_refused(tmp_path: Path) -> None:
+    address, config = address_of("sqlite", tmp_path), cast("Any", {"configurable": {"thread_id": "t"}})
+    async with HoldfastSaver.open(address) as saver:
+        graph = failing_once([]).compile(checkpointer=saver)
+        pipes: Any = {"stdin": asyncio.subprocess.PIPE, "stdout": asyncio.subprocess.PIPE}
+        other = await asyncio.create_subprocess_exec(sys.executable, "-c", _OTHER, address, **pipes)
+        assert other.stdin is not None
+        assert other.stdout is not None
+        assert await other.stdout.readline() == b"ready\n"
+        for _ in range(SEQUENTIAL):
+            await graph.ainvoke({"n": 0}, config)
+            other.stdin.write(b"\n")
+            assert await other.stdout.readline() == b"done\n"
+        other.stdin.close()
+        assert await other.wait() == 0
+
+
+def renewals_of(store: Any) -> list[set[str]]:
+    """The threads of each renewal, from now on."""
+    renewed, extend = list[set[str]](), store.extend_graph_claims
+
+    async def noted(claims: Any, ttl: int) -> list[bool]:
+        renewed.append({each.thread for each in claims})
+        return await extend(claims, ttl)
+
+    store.extend_graph_claims = noted
+    return renewed
+
+
+@pytest.mark.covers("IN-23", "IN-25")
+@pytest.mark.parametrize("sync", [False, True])
+async def test_a_stream_whose_reader_does_not_come_back_loses_the_thread_to_another(
+    owners: SaverKit, sync: bool
+) -> None:
+    config: Any = {"configurable": {"thread_id": "t"}}
+    saver, other = await owners.saver(lease="90ms"), await owners.saver()
+    renewed = renewals_of(await saver.store())
+    async with saver.own("owned"):
+        graph = two_steps().compile(checkpointer=saver)
+        stream: Any = graph.stream({"n": 0}, config) if sync else graph.astream({"n": 0}, config)
+        await (asyncio.to_thread(next, stream) if sync else anext(stream))
+        async with asyncio.timeout(40):
+            while {"owned"} not in renewed:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        assert {"owned", "t"} in renewed
+        owners.expire()
+        assert (await two_steps().compile(checkpointer=other).ainvoke({"n": 0}, config))["n"] == 2
+        with pytest.raises(LeaseLostError):
+            await (asyncio.to_thread(list, stream) if sync else anext(stream))
+
+
+@pytest.mark.covers("IN-20", "IN-22")
+async def test_a_claim_is_renewed_while_a_node_runs_or_a_stream_is_read(owners: SaverKit) -> None:
+    end = asyncio.Event()
+
+    async def talk(_state: Counted) -> Counted:
+        write = get_stream_writer()
+        while not end.is_set():
+            write("more")
+            await asyncio.sleep(0.01)
+        return {"n": 1}
+
+    saver = await owners.saver(lease="90ms")
+    renewed = renewals_of(await saver.store())
+    graph = StateGraph(Counted).add_node("talk", talk).add_edge(START, "talk").compile(saver)
+
+    async def read() -> None:
+        config: Any = {"configurable": {"thread_id": "read"}}
+        async for _ in graph.astream({"n": 0}, config, stream_mode="custom"):
+            await asyncio.sleep(0.02)
+
+    both = asyncio.gather(read(), graph.ainvoke({"n": 0}, {"configurable": {"thread_id": "invoked"}}))
+    async with asyncio.timeout(40):
+        while renewed.count({"read", "invoked"}) < 25:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    both_began = renewed.index({"read", "invoked"})
+    assert all(each == {"read", "invoked"} for each in renewed[both_began:])
+    end.set()
+    await both
 
 
 @pytest.mark.covers("IN-21")
@@ -157,19 +287,20 @@ async def test_a_program_that_keeps_the_error_of_an_invocation_can_resume_the_th
 async def test_a_release_that_failed_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     threads: list[Any] = [{"configurable": {"thread_id": f"t{n}"}} for n in range(3)]
     async with HoldfastSaver.open(f"sqlite:{tmp_path / 't.db'}?sync=normal") as saver:
-        store, failed = await saver.store(), threading.Event()
+        store, failed = await saver.store(), list[str]()
         release = store.release_graph_claim
 
         async def away(claim: Any) -> bool:
-            if threading.current_thread().name == "holdfast-saver":
-                failed.set()
+            # Where the invocation ends, and where it is made again; not where the thread is claimed again.
+            if claim.thread not in failed or threading.current_thread().name == "holdfast-saver":
+                failed.append(claim.thread)
                 raise StoreUnavailableError("on purpose")
             return await release(claim)
 
         monkeypatch.setattr(store, "release_graph_claim", away)
         graph = failing_once([]).compile(checkpointer=saver)
         await asyncio.gather(*(graph.ainvoke({"n": 0}, each) for each in threads))
-        await asyncio.to_thread(failed.wait, 20)
+        assert sorted(set(failed)) == ["t0", "t1", "t2"]
         for each in threads:
             assert await graph.ainvoke({"n": 1}, each) == {"n": 2}
 
@@ -180,11 +311,11 @@ async def test_the_loop_of_langgraph_shows_its_end(tmp_path: Path) -> None:
 
     class Watched(HoldfastSaver):
         async def aget_tuple(self, config: Any) -> Any:
-            seen.append(private_names.end_of_caller())
+            seen.append(private_names.invocation_of_caller())
             return await super().aget_tuple(config)
 
         def get_tuple(self, config: Any) -> Any:
-            seen.append(private_names.end_of_caller())
+            seen.append(private_names.invocation_of_caller())
             return super().get_tuple(config)
 
     async with Watched.open(f"sqlite:{tmp_path / 't.db'}?sync=normal") as saver:

@@ -116,6 +116,14 @@ def test_langgraph_still_has_the_private_names_that_are_used() -> None:
     from langgraph.checkpoint.base import CheckpointMetadata
 
     assert private_names.DELTA_COUNTERS in CheckpointMetadata.__annotations__
+    from langgraph.pregel import Pregel
+    from langgraph.pregel._executor import AsyncBackgroundExecutor, BackgroundExecutor
+    from langgraph.pregel._loop import PregelLoop
+
+    assert private_names.SUBMIT in PregelLoop.__annotations__
+    for executor in (AsyncBackgroundExecutor, BackgroundExecutor):
+        assert f"self.{private_names.TASKS}:" in inspect.getsource(executor.__init__)
+    assert all(inspect.isfunction(getattr(Pregel, name)) for name in private_names.STREAMS)
 
 
 # ---------------------------------------------------------------------- threads and loops

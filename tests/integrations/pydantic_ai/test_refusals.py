@@ -203,3 +203,20 @@ async def test_an_undeclared_result_that_is_not_json_leaves_the_call_in_doubt(
     # It was called, and what it returned cannot be kept: a person decides, and it is not called again.
     assert result.status is RunStatus.pending_input
     assert notes.lines == ["model", "make"]
+
+
+async def test_effects_of_a_tool_that_the_agent_does_not_have_are_refused(place: Place, notes: Notes) -> None:
+    said = await refused(place, a_talk(an_agent(notes, effects={"look": "read", "lookk": "read"})), notes)
+    assert "'lookk'" in said
+    assert "look, pay" in said
+
+
+async def test_effects_of_tools_that_are_known_later_are_taken(place: Place, notes: Notes) -> None:
+    toolset = DynamicToolset[None](lambda _run: FunctionToolset([]), id="later")
+    agent = Agent(
+        a_model(notes),
+        name="support",
+        toolsets=[toolset],
+        capabilities=[HoldfastDurability(effects={"later": "read"})],
+    )
+    assert (await a_talk(agent).run({}, on=await place.hf())).completed

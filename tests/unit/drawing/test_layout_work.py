@@ -118,7 +118,7 @@ def test_ordinary_pictures_are_drawn_as_before() -> None:
         drawn.update(msgspec.json.encode([positions_of(shown), placed(shown)]))
     large = random_picture(3, count=300, reach=12)
     drawn.update(to_svg(large).encode())
-    assert drawn.hexdigest() == "bedf1d2009b1d3892bf2476955559c3ac44499acda2f8c8517072923ec7dd81d"
+    assert drawn.hexdigest() == "aa976280cc5bf03368c8e572727abeef5167abe28b9edb4c1be3ff867effb811"
 
 
 @pytest.mark.covers("TOOL-DRAW-02")

@@ -65,7 +65,7 @@ def test_loops_and_labels_are_drawn_in_ascii_too() -> None:
     same(
         drawn(shown, ascii_only=True),
         """
-             +----------+
+             +<---------+
              v          |
         +---------+     |
         | x draft |     |

@@ -1,5 +1,7 @@
 import { Menu } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
+import { useContext } from "react";
+import { Live } from "@/live/useLive";
 import { shell } from "@/locales/en/shell";
 import { textOf } from "@/locales/text";
 import { signOut } from "@/services/session";
@@ -10,6 +12,7 @@ const t = textOf(shell);
 
 export default function AccountMenu({ onKeys }: { onKeys: () => void }) {
   const session = useSession();
+  const live = useContext(Live);
   const { theme } = usePreferences();
   const saving = useChangePreferences();
   const themes = { system: t("themeAuto"), light: t("themeLight"), dark: t("themeDark") } as const;
@@ -33,7 +36,7 @@ export default function AccountMenu({ onKeys }: { onKeys: () => void }) {
         {session.canSignOut ? (
           <>
             <Menu.Divider />
-            <Menu.Item onClick={() => void signOut()}>{t("signOut")}</Menu.Item>
+            <Menu.Item onClick={() => void signOut(() => live.stop())}>{t("signOut")}</Menu.Item>
           </>
         ) : null}
       </Menu.Dropdown>

@@ -12,7 +12,8 @@ export function LiveSummary() {
   const { person } = useSession();
   const { said, add } = useSummary("changed");
   useHoldChanges((change) => {
-    if (change.actor !== person) add(change.hold);
+    // That someone has looked at it is no change.
+    if (change.actor !== person && !change.action.endsWith(".viewed")) add(change.hold);
   });
   return <Said text={said} />;
 }

@@ -7,6 +7,7 @@ const t = textOf(search);
 
 const TEXTS = {
   name: "wrongName",
+  unknown: "wrongUnknown",
   value: "wrongValue",
   compared: "wrongCompared",
   sign: "wrongSign",

@@ -1,5 +1,5 @@
 /** One stop of Tab for a whole list: arrows, Home and End lead to its other rows. A row's link or button has `data-stop`. */
-import { type FocusEvent, type KeyboardEvent, useState } from "react";
+import { type FocusEvent, type KeyboardEvent, useMemo, useState } from "react";
 import { roved } from "@/models/neighbour";
 
 type Group = { onFocus: (event: FocusEvent<HTMLElement>) => void; onKeyDown: (event: KeyboardEvent<HTMLElement>) => void };
@@ -7,7 +7,7 @@ type Group = { onFocus: (event: FocusEvent<HTMLElement>) => void; onKeyDown: (ev
 /** `show`: brings the row at this place into the page, if it is not there. */
 export function useRoving(names: readonly string[], show?: (place: number) => void): { reachable: string; group: Group } {
   const [current, setCurrent] = useState("");
-  const reachable = names.includes(current) ? current : (names[0] ?? "");
+  const reachable = useMemo(() => (names.includes(current) ? current : (names[0] ?? "")), [names, current]);
   const onFocus = (event: FocusEvent) => {
     const name = stopOf(event.target);
     if (name !== null) setCurrent(name);

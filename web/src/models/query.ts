@@ -60,6 +60,17 @@ export function lengthOf({ sign, value }: Word): bigint {
   return lengthIn(value);
 }
 
+/** Its value is searched as text, whatever it has in it. */
+export const TEXT = "text";
+
+/** A word with a name that no condition has is a mistake, and not a text to search for; an address is one. */
+function wrongName(word: string, known: ReadonlySet<string>): Wrong | null {
+  const { name, value } = parted(word);
+  if (!value || value.startsWith("//") || !/^[a-z_]{2,20}$/.test(name)) return null;
+  const near = nearNames(name, known);
+  return near.length > 0 ? { word, reason: "name", known: near } : { word, reason: "unknown", known: [...known].toSorted() };
+}
+
 /** What was read, or the first word that is wrong. Words without a known name are `free`. */
 export function readWords(text: string, known: ReadonlySet<string>, take: (word: Word) => void): { free: string; words: string[]; wrong: Wrong | null } {
   const free: string[] = [];
@@ -67,12 +78,17 @@ export function readWords(text: string, known: ReadonlySet<string>, take: (word:
   for (const word of splitWords(text)) {
     const found = parted(word);
     if (!known.has(found.name) || !found.value) {
-      const near = found.value ? nearNames(found.name, known) : [];
-      if (near.length > 0) return { free: "", words: [], wrong: { word, reason: "name", known: near } };
+      const wrong = wrongName(word, known);
+      if (wrong) return { free: "", words: [], wrong };
       free.push(word);
       continue;
     }
     try {
+      if (found.name === TEXT) {
+        requireColon(found);
+        free.push(found.value);
+        continue;
+      }
       take(found);
     } catch (error) {
       if (!(error instanceof QueryError)) throw error;
@@ -108,12 +124,17 @@ function distance(one: string, other: string): number {
   return last.at(-1)!;
 }
 
-/** The search with the name of a condition that was meant; empty if the word is wrong in another way. */
+/** The search with the name of a condition that was meant, else with the word as text; empty if it is wrong in another way. */
 export function repaired(text: string, wrong: Wrong | null): string {
-  const [name] = wrong?.reason === "name" ? wrong.known : [];
-  if (wrong === null || name === undefined) return "";
-  const { sign, value } = parted(wrong.word);
-  return splitWords(text).map((each) => quoted(each === wrong.word ? name + sign + value : each)).join(" ");
+  const meant = wrong === null ? "" : meantBy(wrong);
+  if (wrong === null || meant === "") return "";
+  return splitWords(text).map((each) => quoted(each === wrong.word ? meant : each)).join(" ");
+}
+
+function meantBy({ word, reason, known }: Wrong): string {
+  const { sign, value } = parted(word);
+  if (reason === "unknown") return `${TEXT}:${word}`;
+  return reason === "name" ? known[0] + sign + value : "";
 }
 
 /** The same search without one of its words; what is free text stays. */

@@ -1,11 +1,11 @@
 /** A search of holds: `priority>=high due<2d flow:refund invoice`. */
-import { QueryError, type Word, type Wrong, lengthOf, readWords, requireColon } from "./query";
+import { QueryError, TEXT, type Word, type Wrong, lengthOf, readWords, requireColon } from "./query";
 
 export const PRIORITIES = ["low", "normal", "high", "critical"] as const;
 const STATUSES = ["pending", "resolved", "expired", "cancelled"] as const;
 const HAS = ["comment"];
 const PLAIN: Record<string, string> = { flow: "flow", type: "type", tag: "tags", run: "run", key: "instance_key" };
-const NAMES = new Set([...Object.keys(PLAIN), "assignee", "group", "role", "status", "priority", "due", "age", "has"]);
+const NAMES = new Set([...Object.keys(PLAIN), "assignee", "group", "role", "status", "priority", "due", "age", "has", TEXT]);
 const MOST_ASSIGNEE = 500;
 
 /** `words`: the conditions, one for each chip; `text`: what is searched in the question. */

@@ -1,5 +1,5 @@
 /** A search of runs: `status:failed flow:claims created<2d timeout`. */
-import { QueryError, type Word, type Wrong, lengthOf, readWords, requireColon } from "./query";
+import { QueryError, TEXT, type Word, type Wrong, lengthOf, readWords, requireColon } from "./query";
 
 /** By its name, or by what people read. */
 const STATUSES: Record<string, string> = {
@@ -9,7 +9,7 @@ const STATUSES: Record<string, string> = {
 };
 export const RUN_STATUSES = [...new Set(Object.values(STATUSES))];
 const PLAIN: Record<string, string> = { flow: "flow", version: "version", key: "instance_key", thread: "thread", error: "error" };
-const NAMES = new Set([...Object.keys(PLAIN), "by", "status", "created", "took", "at"]);
+const NAMES = new Set([...Object.keys(PLAIN), "by", "status", "created", "took", "at", TEXT]);
 
 export type RunQuery = { fields: Record<string, unknown>; text: string; words: string[]; wrong: Wrong | null };
 

@@ -1,4 +1,6 @@
 /** A sentence of the server with times in it, which it writes in UTC: the reader has them in their own zone. */
+import { withShortTimes } from "./time";
+
 export type Part = string | { at: string };
 const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
@@ -19,6 +21,11 @@ function inUtc(at: string): string {
   const date = new Date(at);
   if (Number.isNaN(date.getTime())) return "";
   return `${date.getUTCDate()} ${MONTHS[date.getUTCMonth()]} ${date.toISOString().slice(11, 16)} UTC`;
+}
+
+/** Why something was refused. The reader sees which question it is (`what`), knows people by their names, and has times of their own. */
+export function reasonText(text: string, hold: string, what: string, now: Date): string {
+  return withShortTimes(text.replaceAll(`hold ${hold}`, what).replaceAll(/\buser:(?=\S)/g, ""), now);
 }
 
 const NAMES = ["expires_at", "until", "to"];

@@ -39,9 +39,19 @@ export function errorsByField(form: Form, faults: readonly FieldFault[]): Record
 export type Content = { title: string; prompt: string; assignee: string; priority: string; expiresAt: string | null; context: unknown; options: readonly { id: string; label: string }[] };
 export type ContentChange = { what: "title" | "prompt" | "assignee" | "priority" | "expiresAt" | "options" | "context"; path: string; before: unknown; after: unknown };
 
+const PLAIN = ["title", "prompt", "assignee", "priority", "expiresAt"] as const;
+
+/** The question as it was read, with what the reader changed since, from `before` to `after`. */
+export function withOwnChange<C extends Content & { version: number }>(read: C, before: C, after: C): C {
+  // Others have changed it meanwhile: who did what cannot be told apart.
+  if (after.version !== before.version + 1) return read;
+  const own = PLAIN.filter((what) => before[what] !== after[what]).map((what) => [what, after[what]] as const);
+  return { ...read, ...Object.fromEntries(own) };
+}
+
 /** What differs between the question that was read and the one that is open now. */
 export function contentChanges(before: Content, after: Content): ContentChange[] {
-  const plain = (["title", "prompt", "assignee", "priority", "expiresAt"] as const)
+  const plain = PLAIN
     .filter((what) => before[what] !== after[what] && !(what === "prompt" && before.prompt === before.title && after.prompt === after.title))
     .map((what) => ({ what, path: "", before: before[what], after: after[what] }));
   const labels = (content: Content) => content.options.map((each) => each.label || each.id).join(", ");

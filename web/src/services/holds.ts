@@ -1,5 +1,5 @@
 /** Holds: what the inbox shows of them, and what a person does with them. */
-import type { HoldPreview, HoldView as WireView, HoldWire } from "@client";
+import type { HoldPreview, HoldView as WireView, HoldViewerWire, HoldWire } from "@client";
 import { momentsIn } from "@/models/sentence";
 import { toolCallOf } from "@/models/toolCall";
 import { plainText } from "@/models/values";
@@ -32,6 +32,8 @@ export type Hold = {
   claimedBy: string;
   claimUntil: string | null;
   placedBy: string;
+  /** The label of the decision that can still be undone; empty if there is none. */
+  placedLabel: string;
   placedUntil: string | null;
   resumedAt: string | null;
   requestHash: string;
@@ -244,6 +246,11 @@ export async function unsnooze(id: string): Promise<void> {
   await client.unsnoozeHold(id);
 }
 
+/** The first view of each person is part of the history and counts in the metrics. Not tried again here: without a network nothing is sent. */
+export async function markSeen(id: string): Promise<void> {
+  await client.markSeen(id, { retries: 0 });
+}
+
 export async function watch(id: string): Promise<void> {
   await client.watchHold(id);
 }
@@ -278,8 +285,8 @@ export async function listPeople(): Promise<string[]> {
   return (await client.listPeople()).items.filter((each) => each.active).map((each) => personOf(each.id));
 }
 
-/** `until`: it can be undone until then. */
-export type BulkItem = { hold: string; done: boolean; why: string; until: string | null };
+/** `isChanged`: it is not as it was shown. `until`: it can be undone until then. */
+export type BulkItem = { hold: string; done: boolean; why: string; isChanged: boolean; until: string | null };
 export type BulkResult = { done: number; items: BulkItem[] };
 /** So many at once. */
 export const MOST_BULK = 500;
@@ -288,12 +295,23 @@ export const MOST_BULK = 500;
 export async function decideMany(holds: Hold[], decision: string, note: string, preview: boolean): Promise<BulkResult> {
   const versions = Object.fromEntries(holds.map((each) => [each.id, each.version]));
   const found = await client.decideMany({ holds: holds.map((each) => each.id), decision, comment: note || null, preview, undo: true, versions });
-  return { done: found.done, items: found.items.map((each) => ({ hold: each.hold, done: each.done, why: each.why ?? "", until: each.placed_until ?? null })) };
+  return { done: found.done, items: found.items.map((each) => ({ hold: each.hold, done: each.done, why: each.why ?? "", isChanged: each.code === "version_stale", until: each.placed_until ?? null })) };
 }
 
-/** Who else looks at it now. Told for 30 seconds, so it is repeated. */
-export async function beat(id: string, editing: boolean): Promise<{ person: string; until: number }[]> {
-  return (await client.reportPresence(id, { editing })).items.map((each) => ({ person: personOf(each.person), until: Date.parse(each.until ?? "") }));
+export type Viewer = { person: string; until: number };
+
+/** Who looks at it now. Told for 30 seconds, so it is repeated. */
+export async function beat(id: string, editing: boolean): Promise<Viewer[]> {
+  return (await client.reportPresence(id, { editing })).items.map(viewerOf);
+}
+
+/** The same, without being one of them. */
+export async function listViewers(id: string): Promise<Viewer[]> {
+  return (await client.listPresence(id)).items.map(viewerOf);
+}
+
+function viewerOf(wire: HoldViewerWire): Viewer {
+  return { person: personOf(wire.person), until: Date.parse(wire.until ?? "") };
 }
 
 export async function leave(id: string): Promise<void> {
@@ -349,6 +367,7 @@ export function holdOf(given: HoldWire): Hold {
     claimedBy: personOf(wire.claimed_by ?? ""),
     claimUntil: wire.claim_until,
     placedBy: personOf(wire.placed_by ?? ""),
+    placedLabel: placedLabelOf(wire),
     placedUntil: wire.placed_until,
     resumedAt: wire.resumed_at,
     requestHash: wire.request_hash,
@@ -358,6 +377,10 @@ export function holdOf(given: HoldWire): Hold {
     outcome: wire.status === "pending" ? null : outcomeOf(wire),
     shadow: shadowOf(wire),
   };
+}
+
+function placedLabelOf({ options, placed_decision: decision }: HoldWire): string {
+  return decision ? plainText((options ?? []).find((each) => each.id === decision)?.label ?? decision) : "";
 }
 
 function shadowOf({ status, shadow, options }: HoldWire): Shadow | null {

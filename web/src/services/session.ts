@@ -38,7 +38,23 @@ export async function switchTenant(tenant: string): Promise<void> {
   window.location.assign(addressOf("/"));
 }
 
-export async function signOut(): Promise<void> {
+/** What was typed and not sent, by the beginning of its name. It outlives a session that ends by itself, for the same person. */
+export const DRAFTS = "holdfast.draft.";
+export const DOCUMENTS = "holdfast.document.";
+let isSignedOut = false;
+
+/** Whether this person has signed out: nothing more is kept in the browser then. */
+export function hasSignedOut(): boolean {
+  return isSignedOut;
+}
+
+/** `ended`: called when the session is over, before the page is left. */
+export async function signOut(ended: () => void): Promise<void> {
   await client.endSession();
+  isSignedOut = true;
+  ended();
+  for (const storage of [window.sessionStorage, window.localStorage]) {
+    for (const name of Object.keys(storage)) if (name.startsWith(DRAFTS) || name.startsWith(DOCUMENTS)) storage.removeItem(name);
+  }
   window.location.assign(addressOf("/sign-in"));
 }

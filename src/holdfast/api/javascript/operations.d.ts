@@ -608,8 +608,8 @@ export interface Operations {
   /**
    * Start a pipeline; it is durable when this returns, and any worker runs it.
    *
-   * 400 with every problem of the document and its position. 403 for commands and files, unless the operator
-   * allows them (`holdfast serve --allow-code`).
+   * The files that it names are those of `files`; no other is read. 400 with every problem of the document and
+   * its position. 403 for commands, unless the operator allows them (`holdfast serve --allow-code`).
    */
   submitPipeline(body: SubmitPipeline, options?: Options): Promise<PipelineWire>;
   /** Continue in another of your tenants: a new session in place of this one. Only for browsers. */
@@ -1359,6 +1359,7 @@ export interface CheckpointWire {
   cancelled_at: string | null;
   cancel_reason: string | null;
   placed_by: string | null;
+  placed_decision: string | null;
   placed_until: string | null;
   paused_at: string | null;
   started_by: string | null;
@@ -2141,6 +2142,7 @@ export interface HoldWire {
   cancelled_at: string | null;
   cancel_reason: string | null;
   placed_by: string | null;
+  placed_decision: string | null;
   placed_until: string | null;
   paused_at: string | null;
   started_by: string | null;
@@ -3299,11 +3301,13 @@ export interface StepWire {
 }
 
 /**
- * `dot`: the source. `context`: initial values. `simulate`: no model is called. `strict`: strict
+ * `dot`: the source. `files`: the texts of the files that it names, by their names relative to it; no
+ * other files are read. `context`: initial values. `simulate`: no model is called. `strict`: strict
  * grammar.
  */
 export interface SubmitPipeline {
   dot: string;
+  files?: Record<string, string>;
   context?: Record<string, unknown>;
   /** Default: false. */
   simulate?: boolean;

@@ -15,7 +15,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from holdfast.app.holdfast import Holdfast
     from holdfast.runs.driver.driver import Driver
     from holdfast.runs.service import RunService
+    from holdfast.store.protocols import Store
     from holdfast.store.rows import RunRow
     from holdfast.types.ids import RunId
     from holdfast.types.lease import Lease
@@ -48,6 +50,11 @@ RETRY_SECONDS: Final = 0.5
 """Seconds until a store that did not answer is asked again."""
 MANY: Final = 1000
 """Runs per query."""
+PAGE: Final = 100
+ENDS: Final = frozenset({"sessions_ended", "signed_out", "token_revoked"})
+"""Actions in the audit after which a session or a token is no longer valid."""
+SETTLED: Final = 0.3
+"""Seconds after such an entry until the credentials of the tenant's sockets are checked again."""
 
 
 class Hub:
@@ -58,6 +65,7 @@ class Hub:
         self._loop = asyncio.get_running_loop()
         self._channels: dict[RunId, RunChannel] = {}
         self._tenants: dict[str, tuple[StreamSignal, int]] = {}
+        self._credentials: dict[str, tuple[StreamSignal, int]] = {}
         self._feed_signal = StreamSignal()
         self._feed_positions: dict[object, int] = {}
         self._task: asyncio.Task[None] | None = None
@@ -94,6 +102,20 @@ class Hub:
         if followers > 1:
             self._tenants[tenant] = (signal, followers - 1)
 
+    @contextmanager
+    def credential_news(self, tenant: str) -> Generator[StreamSignal]:
+        """Signals when a session or token of the tenant may have ended, on whichever server, and when this
+        hub closes."""
+        signal, watchers = self._credentials.get(tenant, (StreamSignal(), 0))
+        self._credentials[tenant] = (signal, watchers + 1)
+        self._ensure_polling()
+        try:
+            yield signal
+        finally:
+            _, watchers = self._credentials.pop(tenant)
+            if watchers > 1:
+                self._credentials[tenant] = (signal, watchers - 1)
+
     async def wait_for_feed(self, after: int, seconds: float) -> None:
         """Returns when the feed has a row after this position, and at the timeout."""
         waiting = object()
@@ -115,7 +137,8 @@ class Hub:
 
     @property
     def followed(self) -> int:
-        return len(self._channels) + len(self._tenants) + len(self._feed_positions)
+        followed = (self._channels, self._tenants, self._credentials, self._feed_positions)
+        return sum(len(each) for each in followed)
 
     def close(self) -> None:
         """End every stream, so that clients reconnect to another server."""
@@ -124,7 +147,7 @@ class Hub:
         self._feed_signal.notify()
         for channel in self._channels.values():
             channel.signal.notify()
-        for signal, _ in self._tenants.values():
+        for signal, _ in (*self._tenants.values(), *self._credentials.values()):
             signal.notify()
         if self._task is not None:
             self._task.cancel()
@@ -165,12 +188,26 @@ class Hub:
 
     async def _ask_tenants(self, heads: dict[str, int]) -> None:
         store = await self._hf.open()
-        for tenant, (signal, _) in list(self._tenants.items()):
+        for tenant in {*self._tenants, *self._credentials}:
             head, _hash = await store.audit_head(tenant)
-            if heads.get(tenant) != head:
-                heads[tenant] = head
-                self._lately = time.monotonic()
-                signal.notify()
+            before = heads.get(tenant)
+            if before == head:
+                continue
+            heads[tenant] = head
+            self._lately = time.monotonic()
+            if tenant in self._tenants:
+                self._tenants[tenant][0].notify()
+            if before is not None:
+                await self._ask_credentials(store, tenant, before)
+
+    async def _ask_credentials(self, store: Store, tenant: str, after: int) -> None:
+        """Each end of a credential is in the audit."""
+        if tenant not in self._credentials:
+            return
+        rows = await store.audit(tenant, after=after, limit=PAGE)
+        if (len(rows) == PAGE or any(row.action in ENDS for row in rows)) and tenant in self._credentials:
+            # The entry is written before the credential ends.
+            self._loop.call_later(SETTLED, self._credentials[tenant][0].notify)
 
     async def _ask_feed(self) -> None:
         """Once for all who wait: those of them who are at the end of the feed have the same position."""

@@ -192,14 +192,17 @@ class Socket:
 
     async def _until_closing(self, principal: Principal) -> None:
         """Also sends keep-alive messages, as the stream does, and checks each time that the credential is
-        still valid: one that was revoked learns nothing more."""
-        beat = self._settings.heartbeat
-        while not self._hub.closing:
-            if not await self._hub.closing_signal.wait(beat):
+        still valid, and when one of the tenant has ended: one that was revoked learns nothing more."""
+        with self._hub.credential_news(principal.tenant) as news:
+            while not self._hub.closing:
+                has_news = await news.wait(self._settings.heartbeat)
+                if self._hub.closing:
+                    return
                 if not await is_still_valid(self._authenticator, self._proof, principal):
                     await self._close(REFUSED, "the credential is not valid any more")
                     return
-                await self._send({"type": "beat"})
+                if not has_news:
+                    await self._send({"type": "beat"})
 
     async def _text(self) -> str:
         """Of the next message. Raises HttpError for a binary one."""

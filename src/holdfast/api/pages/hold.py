@@ -25,7 +25,7 @@ from holdfast.api.pages.render import page, person, redirect, since
 from holdfast.api.problems import HttpError, status_of
 from holdfast.api.routing import ApiCall
 from holdfast.errors import AnswerInvalidError, ForbiddenError, HoldDecidedError, HoldfastError
-from holdfast.holds.actions.conflicts import resolution_of
+from holdfast.holds.actions.conflicts import placed_decision, resolution_of
 from holdfast.holds.actions.vote import ballots_of
 from holdfast.holds.queries.decided_values import decided_values
 from holdfast.holds.queries.history import Entry
@@ -222,7 +222,7 @@ def _placed(row: HoldRow, now: int) -> str:
     """A decision that can still be undone, by the label of its option; empty if there is none."""
     if row.placed is None or row.placed_until is None:
         return ""
-    chosen = msgspec.json.decode(row.placed).get("decision")
+    chosen = placed_decision(row)
     label = next((each.label for each in row.options or () if each.id == chosen), chosen or "Send")
     left = roughly(row.placed_until - now)
     return f"{short_name(row.placed_by or '')} decided: {label}. It is final in {left}"

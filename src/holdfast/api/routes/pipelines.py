@@ -53,13 +53,14 @@ _MISSING = (RunNotFoundError,)
     more=(200,),
     makes="run",
     keyed=True,
+    document=True,
     raises=(InputError, ForbiddenError, KeyReusedError),
 )
 async def submit_pipeline(call: ApiCall, body: SubmitPipeline) -> ApiReply[PipelineWire]:
     """Start a pipeline; it is durable when this returns, and any worker runs it.
 
-    400 with every problem of the document and its position. 403 for commands and files, unless the operator
-    allows them (`holdfast serve --allow-code`)."""
+    The files that it names are those of `files`; no other is read. 400 with every problem of the document and
+    its position. 403 for commands, unless the operator allows them (`holdfast serve --allow-code`)."""
     require_outside(body.context)
     # In a thread: parsing a large document must not block the event loop.
     ready = await asyncio.to_thread(pipeline_from_request, body, call.settings)

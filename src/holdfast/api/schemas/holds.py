@@ -86,6 +86,7 @@ class _HoldFields(msgspec.Struct, kw_only=True):
     cancelled_at: str | None
     cancel_reason: str | None
     placed_by: str | None
+    placed_decision: str | None
     placed_until: str | None
     paused_at: str | None
     started_by: str | None

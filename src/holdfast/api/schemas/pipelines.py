@@ -21,10 +21,12 @@ Text = Annotated[str, msgspec.Meta(max_length=100_000, pattern=r"^[^\x00]*$")]
 
 
 class SubmitPipeline(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """`dot`: the source. `context`: initial values. `simulate`: no model is called. `strict`: strict
+    """`dot`: the source. `files`: the texts of the files that it names, by their names relative to it; no
+    other files are read. `context`: initial values. `simulate`: no model is called. `strict`: strict
     grammar."""
 
     dot: Annotated[str, msgspec.Meta(min_length=1)]
+    files: Annotated[dict[str, str], msgspec.Meta(max_length=500)] = {}
     context: dict[str, Any] = {}
     simulate: bool = False
     strict: bool = False

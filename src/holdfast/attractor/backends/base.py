@@ -21,6 +21,14 @@ if TYPE_CHECKING:
 BackendAnswer = str | StageOutcome
 
 
+class Exchange(msgspec.Struct, frozen=True):
+    """`session`: of an agent that keeps its conversations itself."""
+
+    prompt: str
+    text: str
+    session: str = ""
+
+
 class PromptRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One prompt, with what the stage's fidelity adds: a preamble, or the turns of a conversation."""
 
@@ -34,22 +42,47 @@ class PromptRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Returns why a command of the document may not run here, or an empty text."""
     equipped: bool = True
     """False: only a text is wanted, and no tools are used."""
+    verdict: str = ""
+    """How to report the verdict, for backends with files; empty if the stage wants none."""
+    earlier: Exchange | None = None
+    """The first turn of this stage: this one asks for its verdict."""
 
     @property
     def whole(self) -> str:
         """The preamble, then the prompt."""
         return f"{self.preamble}\n\n{self.prompt}" if self.preamble else self.prompt
 
+    @property
+    def turn(self) -> int:
+        return 1 if self.earlier is None else 2
+
+    def with_verdict(self, text: str) -> str:
+        """The text, then how to report the verdict."""
+        return f"{text}\n\n{self.verdict}" if self.verdict else text
+
+    def exchange(self, text: str) -> Exchange:
+        """What was asked and answered in this stage, with its first turn."""
+        if self.earlier is None:
+            return Exchange(self.prompt, text)
+        return Exchange(self.earlier.prompt, f"{self.earlier.text}\n\n{text}")
+
 
 class BackendReply(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer as text. `messages`: what was added to the conversation. `status`: the outcome that the stage
-    reported, as fields of a status file; `fault`: why that cannot be used."""
+    """An answer as text. `messages`: what was added to the conversation. `status`: the fields of the status
+    file that the stage wrote; `fault`: why they cannot be used. `structured`: the same as structured output.
+    `failed`: why this is no success, whatever the answer says, with its failure class in `kind`. `cut`: why
+    the answer ends before its end."""
 
     text: str
     messages: tuple[Message, ...] = ()
     model: str = ""
     status: Mapping[str, Any] | None = None
     fault: str = ""
+    structured: Mapping[str, Any] | None = None
+    failed: str = ""
+    kind: str = ""
+    cut: str = ""
+    session: str = ""
 
 
 class CodergenBackend(Protocol):
@@ -75,7 +108,7 @@ class ConversingBackend(DurableBackend, Protocol):
 
 AnyBackend = CodergenBackend | DurableBackend
 
-OPTIONAL_PARAMETERS: Final = frozenset({"preamble", "session"})
+OPTIONAL_PARAMETERS: Final = frozenset({"preamble", "session", "verdict"})
 """What a plain backend gets if it has parameters of these names."""
 
 
@@ -113,7 +146,11 @@ def optional_parameters_of(fn: Callable[..., Any]) -> frozenset[str]:
 
 def optional_arguments(backend: AnyBackend, asking: PromptRequest) -> dict[str, Any]:
     """The carried-over values that this backend has parameters for."""
-    given: dict[str, Any] = {"preamble": asking.preamble, "session": session_messages(asking)}
+    given: dict[str, Any] = {
+        "preamble": asking.preamble,
+        "session": session_messages(asking),
+        "verdict": asking.verdict,
+    }
     return {name: given[name] for name in backend_parameters(backend)}
 
 
@@ -134,6 +171,14 @@ def session_messages(asking: PromptRequest) -> list[dict[str, str]]:
     """A conversation as plain data: roles and texts."""
     messages = (message for turn in asking.turns for message in turn.messages)
     return [{"role": message.role, "text": message.text} for message in messages if message.text]
+
+
+def as_conversation(asking: PromptRequest) -> str:
+    """The prompt, after the conversation so far; for a backend that keeps none."""
+    if not asking.turns:
+        return asking.whole
+    text = "\n\n".join(f"[{each['role']}]\n{each['text']}" for each in session_messages(asking))
+    return f"The conversation so far:\n\n{text}\n\n[user]\n{asking.prompt}"
 
 
 def missing_error(missing: Iterable[str], why: HoldfastError | None = None) -> RequirementsMissingError:

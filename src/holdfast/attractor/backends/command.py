@@ -23,11 +23,10 @@ import msgspec
 
 from holdfast.agents.messages import Message
 from holdfast.attractor import run_files
-from holdfast.attractor.backends.base import BackendAnswer, BackendReply, PromptRequest, session_messages
+from holdfast.attractor.backends.base import BackendAnswer, BackendReply, PromptRequest, as_conversation
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.handlers.tool import ToolHandler
 from holdfast.attractor.outcome import StageOutcome, StageStatus
-from holdfast.attractor.status_file import outcome_of
 from holdfast.errors import InputError
 from holdfast.frontends.dot.model_choice import model_choice
 
@@ -114,28 +113,28 @@ class CommandBackend:
 
     async def answer(self, visit: StageVisit, prompt: str) -> BackendAnswer:
         reply = await self.converse(PromptRequest(visit=visit, prompt=prompt))
-        return reply if isinstance(reply, StageOutcome) else reply.text
+        if reply.failed:
+            return StageOutcome(status=StageStatus.FAIL, failure_reason=reply.failed)
+        return reply.text
 
-    async def converse(self, asking: PromptRequest) -> BackendReply | StageOutcome:
+    async def converse(self, asking: PromptRequest) -> BackendReply:
         visit = asking.visit
-        request = visit.folder / FILE
+        # A name of its own for each turn: after a crash the agent of the second one may still read it.
+        request = visit.folder / (FILE if asking.turn == 1 else f"request-{asking.turn}.md")
         whole = self._whole(asking)
         # Also for an encrypted store, because the agent reads it; then it is removed after the answer.
         run_files.write_or_raise(request, whole)
         command = self._command(asking, request, whole)
         # The timeout applies to the command itself: it is killed, not only abandoned.
         with visit.ctx.patience:
-            ended = await self._tool.once(visit, command)
+            ended = await self._tool.once(visit, command, asking.turn)
         if run_files.is_refused_here():
             request.unlink(missing_ok=True)
         return _reply_for(visit, ended, asking)
 
     def _whole(self, asking: PromptRequest) -> str:
         """An agent that keeps its sessions already has the conversation."""
-        if "session" in self._named or not asking.turns:
-            return asking.whole
-        text = "\n\n".join(f"[{each['role']}]\n{each['text']}" for each in session_messages(asking))
-        return f"The conversation so far:\n\n{text}\n\n[user]\n{asking.prompt}"
+        return asking.with_verdict(asking.whole if "session" in self._named else as_conversation(asking))
 
     def _command(self, asking: PromptRequest, request: Path, whole: str) -> str:
         fields = self._fields(asking, request, whole)
@@ -183,32 +182,22 @@ def _filled(found: re.Match[str], fields: Mapping[str, str]) -> str:
     return text[0] if text in ("{{", "}}") else fields[found.group(1)]
 
 
-def _reply_for(
-    visit: StageVisit, ended: dict[str, Any], asking: PromptRequest
-) -> BackendReply | StageOutcome:
-    """Its standard output is its answer. The status that it wrote counts, except a success if the process
-    failed."""
-    status, out = ended.get("status"), str(ended["stdout"])
+def _reply_for(visit: StageVisit, ended: dict[str, Any], asking: PromptRequest) -> BackendReply:
+    """Its standard output is its answer. A process that failed, or that reports an error, is no success."""
+    out = str(ended["stdout"])
     result = result_in(out)
     if result is not None and (result.tokens or result.cost):
         visit.ctx.spent(tokens=result.tokens, cost=result.cost)
-    if ended["why"] or ended["code"] != 0:
-        written = None if status is None or ended["why"] else outcome_of(status)
-        if written is not None and written.status not in (StageStatus.SUCCESS, StageStatus.PARTIAL_SUCCESS):
-            return written
-        run_files.write(visit.folder / "response.md", out)
-        return StageOutcome(status=StageStatus.FAIL, failure_reason=_reason(visit, ended))
-    text = out.strip() if result is None else result.text
-    if result is not None and result.failed:
-        run_files.write(visit.folder / "response.md", text)
-        return StageOutcome(
-            status=StageStatus.FAIL, failure_reason=f"the agent reported a failure: {text[:_LAST]}"
-        )
+    failed = _reason(visit, ended) if ended["why"] or ended["code"] != 0 else ""
+    text = result.text if result is not None else out if failed else out.strip()
+    if not failed and result is not None and result.failed:
+        failed = f"the agent reported a failure: {text[:_LAST]}"
     return BackendReply(
         text=text,
         messages=(Message("user", asking.prompt), Message("assistant", text)),
-        status=status,
+        status=None if ended["why"] else ended.get("status"),
         fault=str(ended.get("fault", "")),
+        failed=failed,
     )
 
 

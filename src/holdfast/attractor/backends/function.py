@@ -18,7 +18,8 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 
 class CallableBackend:
     """`fn(node, prompt, context)`, `fn(node, prompt)` or `fn(prompt)`: returns text or an Outcome, sync or
-    async. With parameters `preamble` or `session` it gets what the stage's fidelity carries over."""
+    async. With parameters `preamble` or `session` it gets what the stage's fidelity carries over, with
+    `verdict` how to report the verdict, or "" if the stage wants none. A mapping with `outcome` is one."""
 
     def __init__(self, fn: Callable[..., Any]) -> None:
         if not callable(fn):

@@ -1,73 +1,36 @@
 """A model endpoint as a backend: each answer and each tool call is recorded, so that nothing is asked twice
 after a crash.
 
-A model without a file system reports the outcome of its stage in a JSON block at the end of its answer.
+A model reports the verdict on its stage in a JSON block at the end of its answer.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, cast
-
-import msgspec
+from typing import Any
 
 from holdfast.agents.agent import Agent
 from holdfast.agents.model import Model
 from holdfast.agents.model_http import require_library
 from holdfast.agents.tools import Tool, as_tool
 from holdfast.attractor.backends.base import BackendAnswer, BackendReply, PromptRequest, missing_error
-from holdfast.attractor.backends.tools import KITS, check_kits, wanted_kits
+from holdfast.attractor.backends.tools import KITS, SHELL, check_kits, wanted_kits
 from holdfast.attractor.conversations import history_of
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.handlers.tool import environment
 from holdfast.attractor.outcome import StageOutcome
 from holdfast.attractor.providers import Providers
-from holdfast.attractor.status_file import StatusFileError, outcome_of
 from holdfast.attractor.tool_hooks import POST, PRE, Hooks, command_of
+from holdfast.attractor.verdict import instruction
 from holdfast.errors import HoldfastError, InputError, SettingsError
 from holdfast.frontends.dot.document import Pipeline, Stage
 
-_BLOCK: Final = re.compile(r"```(?:json)?[ \t]*\n(\{.*?\})\s*```\s*\Z", re.DOTALL)
 
-
-def status_in(text: str) -> tuple[Mapping[str, Any] | None, str]:
-    """(the status at the end of the answer, "") or (None, why that block cannot be used); (None, "") if there
-    is none."""
-    found = _BLOCK.search(text)
-    if found is None:
-        return None, ""
-    try:
-        fields: Any = msgspec.json.decode(found.group(1))
-    except (msgspec.DecodeError, UnicodeEncodeError):
-        return None, ""
-    if not isinstance(fields, dict) or not isinstance(cast("dict[str, Any]", fields).get("outcome"), str):
-        return None, ""
-    try:
-        outcome_of(cast("dict[str, Any]", fields))
-    except StatusFileError as fault:
-        return None, f"the status at the end of the answer: {fault}"
-    return cast("dict[str, Any]", fields), ""
-
-
-def asks_for_status(visit: StageVisit) -> bool:
-    """If more than one edge leads on, or it is a goal gate."""
-    return len(visit.pipeline.outgoing.get(visit.stage.id, ())) > 1 or visit.stage.flag("goal_gate")
-
-
-def instructions(visit: StageVisit) -> str:
-    """The system message: the stage, and how to report its outcome."""
-    lines = [f"You do one stage of a pipeline, {visit.stage.label}. Do what the prompt asks; report on it."]
-    if asks_for_status(visit):
-        lines.append(
-            "End your answer with what came of it, as a block of this form:\n"
-            '```json\n{"outcome": "success", "preferred_label": "", "notes": ""}\n```\n'
-            "outcome: success, partial_success, retry or fail."
-        )
-        labels = [link.label for link in visit.pipeline.outgoing.get(visit.stage.id, ()) if link.label]
-        if labels:
-            lines.append(f"preferred_label: empty, or the way to go on by: {', '.join(labels)}.")
-    return "\n\n".join(lines)
+def instructions(asking: PromptRequest, *, files: bool) -> str:
+    """The system message: the stage, and how to report its verdict."""
+    visit = asking.visit
+    text = f"You do one stage of a pipeline, {visit.stage.label}. Do what the prompt asks; report on it."
+    return f"{text}\n\n{instruction(visit, files=files)}" if asking.verdict else text
 
 
 NAME = "model"
@@ -124,7 +87,7 @@ class ModelBackend:
         agent = Agent(
             visit.stage.id,
             model=model,
-            instructions=_plain(instructions(visit)),
+            instructions=_plain(instructions(asking, files=any(each.name == SHELL for each in tools))),
             tools=tools,
             max_turns=self._turns(visit),
         )
@@ -133,9 +96,8 @@ class ModelBackend:
         text = str(result.value)
         if result.stopped:
             visit.ctx.emit(f"the answer of {visit.stage.id} was cut at its limit ({result.stopped})", "log")
-        status, fault = status_in(text)
         new = [m for m in result.messages if m.role != "system"][len(history) :]
-        return BackendReply(text=text, messages=tuple(new), model=model.name, status=status, fault=fault)
+        return BackendReply(text=text, messages=tuple(new), model=model.name, cut=result.stopped)
 
     def _model_for(self, visit: StageVisit) -> Model:
         """Raises RequirementsMissingError if the provider of the stage is not, or no longer, usable here."""

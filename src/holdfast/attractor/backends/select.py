@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.app.loader import load_object
+from holdfast.attractor.backends.agents.backend import PREFIX as AGENT
+from holdfast.attractor.backends.agents.backend import AgentBackend
 from holdfast.attractor.backends.base import AnyBackend, missing_error
 from holdfast.attractor.backends.command import PREFIX, CommandBackend
 from holdfast.attractor.backends.function import CallableBackend
@@ -64,21 +66,32 @@ class Backends:
         """Raises RequirementsMissingError: another backend is never used in place of the one that the run
         was started with."""
         wanted = str(visit.given.get(KEY) or "")
+        agent = visit.stage.text("agent")
         if model_choice(visit.stage, visit.pipeline).provider == SIMULATION:
             wanted = SIMULATION
+        elif agent and wanted != SIMULATION:
+            return self._agent(f"{AGENT}{agent}", by_document=True)
         if wanted == NAME and NAME not in self.named:
             self.named[NAME] = self.default if isinstance(self.default, ModelBackend) else ModelBackend()
         if wanted and wanted in self.named:
             return self.named[wanted]
+        if wanted.startswith(AGENT):
+            return self._agent(wanted)
         if self.default is None:
             self.default = ambient_backend()
         if self.default is None or (wanted and wanted != backend_name(self.default)):
             raise missing_error([f"backend:{wanted or DEFAULT}"])
         return self.default
 
+    def _agent(self, wanted: str, *, by_document: bool = False) -> AnyBackend:
+        """That of the operator, if there is one."""
+        if self.default is not None and backend_name(self.default) == wanted:
+            return self.default
+        return self.named.get(wanted) or AgentBackend(wanted.removeprefix(AGENT), by_document=by_document)
+
 
 def backend_name(backend: AnyBackend) -> str:
-    """How runs and workers name it: `model`, `command:DIGEST`, `function:MODULE.NAME`."""
+    """How runs and workers name it: `model`, `agent:NAME`, `command:DIGEST`, `function:MODULE.NAME`."""
     named: Any = getattr(backend, "backend_name", None)
     kind = type(backend)
     return named if isinstance(named, str) and named else f"function:{kind.__module__}.{kind.__qualname__}"
@@ -94,11 +107,14 @@ def backend_of(given: Any) -> AnyBackend:
 
 
 def backend_named(spec: str, what: str = "--backend") -> AnyBackend:
-    """`model`, `simulation`, `cli:COMMAND`, or `file.py:name`. Raises InputError and FlowNotFoundError."""
+    """`model`, `simulation`, `agent:NAME`, `cli:COMMAND`, or `file.py:name`. Raises InputError and
+    FlowNotFoundError."""
     if spec == NAME:
         return ModelBackend()
     if spec == SIMULATION:
         return SimulationBackend()
+    if spec.startswith(AGENT):
+        return AgentBackend(spec.removeprefix(AGENT))
     if spec.startswith(PREFIX):
         return CommandBackend(spec.removeprefix(PREFIX))
     return backend_of(load_object(spec, what))

@@ -91,7 +91,9 @@ def _inside(root: Path, path: str) -> Path:
     return found
 
 
-KITS: Final[Mapping[str, Callable[[StageVisit], list[Tool]]]] = {"shell": shell_of, "files": files_of}
+SHELL: Final = "shell"
+"""A kit, and its tool."""
+KITS: Final[Mapping[str, Callable[[StageVisit], list[Tool]]]] = {SHELL: shell_of, "files": files_of}
 
 
 def check_kits(names: tuple[str, ...]) -> None:

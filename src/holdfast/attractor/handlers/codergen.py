@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -13,6 +13,7 @@ from holdfast.attractor import fidelity, run_files
 from holdfast.attractor.backends.base import (
     AnyBackend,
     BackendReply,
+    Exchange,
     PromptRequest,
     as_codergen,
     as_conversing,
@@ -25,19 +26,26 @@ from holdfast.attractor.backends.base import (
 )
 from holdfast.attractor.backends.select import Backends
 from holdfast.attractor.conversations import ConversationTurn, keep_turn, turns_of
-from holdfast.attractor.failures import CLASS_KEY, TERMINAL, failure_of, raise_if_ours
+from holdfast.attractor.failures import CLASS_KEY, LIMIT, TERMINAL, failure_of, raise_if_ours
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.attractor.preamble import preamble
+from holdfast.attractor.references import keep_response, with_references
 from holdfast.attractor.stage_history import CALLS
-from holdfast.attractor.status_file import (
-    AUTO_NOTE,
-    NAME,
-    StatusFileError,
-    forget_status,
+from holdfast.attractor.status_file import AUTO_NOTE, NAME, forget_status, read_status, status_fields
+from holdfast.attractor.verdict import (
+    CLASS,
+    FOLLOW_UP,
+    VerdictError,
+    VerdictSource,
+    block_in,
+    checked,
+    instruction,
+    judge,
     outcome_of,
-    read_status,
-    status_fields,
+    structured_in,
+    unreadable,
+    wants_verdict,
 )
 from holdfast.errors import RequirementsMissingError
 from holdfast.frontends.dot.document import Pipeline, Stage
@@ -53,19 +61,15 @@ class CodergenHandler:
         self._backends = backends
 
     async def perform(self, visit: StageVisit) -> StageOutcome:
-        prompt = prompt_of(visit.stage, visit.pipeline)
+        prompt = prompt_of(visit)
         run_files.write(visit.folder / "prompt.md", prompt)
         backend = self._backends.of(visit)
         asking = self._asking(visit, prompt, backend)
-        if is_conversing(backend):
-            reply = await _conversed(backend, asking)
-        elif is_durable(backend):
-            reply = await _answered(backend, asking)
-        else:
-            reply = await visit.ctx.step("answer", _answer, backend, asking, effect="read")
-        visit.context.apply_updates(reply.get("changes") or {})
+        reply = await _ask(backend, asking)
+        if _lacks_proof(visit, reply):
+            reply = await _ask_for_verdict(backend, asking, reply)
         _note_calls(visit, reply)
-        if asking.thread and "text" in reply:
+        if asking.thread and "text" in reply and "failed" not in reply:
             keep_turn(visit, asking.thread, _turn(asking, reply))
         return _outcome(visit, reply)
 
@@ -91,7 +95,43 @@ class CodergenHandler:
             thread=found.thread,
             turns=turns,
             refuses=self._backends.refuses,
+            verdict=instruction(visit, files=True) if wants_verdict(visit) else "",
         )
+
+
+async def _ask(backend: AnyBackend, asking: PromptRequest) -> dict[str, Any]:
+    if is_conversing(backend):
+        reply = await _conversed(backend, asking)
+    elif is_durable(backend):
+        reply = await _answered(backend, asking)
+    else:
+        reply = await asking.visit.ctx.step("answer", _answer, backend, asking, effect="read")
+    asking.visit.context.apply_updates(reply.get("changes") or {})
+    return reply
+
+
+async def _ask_for_verdict(
+    backend: AnyBackend, asking: PromptRequest, reply: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The one further turn of a fail-closed gate, whose first answer was prose."""
+    first, prompt = _turn(asking, reply), FOLLOW_UP
+    if not is_conversing(backend):
+        # It need not know its first answer, nor how to report a verdict.
+        before = f"You were asked:\n\n{asking.whole}\n\nYou answered:\n\n{reply['text']}"
+        prompt = f"{before}\n\n{prompt if is_durable(backend) else asking.with_verdict(prompt)}"
+    again = msgspec.structs.replace(
+        asking,
+        prompt=prompt,
+        preamble="",
+        turns=(*asking.turns, first),
+        equipped=False,
+        earlier=Exchange(asking.prompt, str(reply["text"]), str(reply.get("session", ""))),
+    )
+    second = await _ask(backend, again)
+    if "text" not in second or "failed" in second:
+        return second
+    messages = [message_to_plain(message) for message in (*first.messages, *_turn(again, second).messages)]
+    return {**reply, **second, "messages": messages}
 
 
 async def _answer(backend: AnyBackend, asking: PromptRequest) -> dict[str, Any]:
@@ -104,27 +144,26 @@ async def _answer(backend: AnyBackend, asking: PromptRequest) -> dict[str, Any]:
     except Exception as error:
         return _failure(error)
     changes = {k: v for k, v in visit.context.changes().items() if before.get(k, ...) != v}
-    return {"prompt": asking.prompt, **reply, **_status(visit), "changes": changes}
+    return {**reply, **_exchange(asking, reply), **_status(visit), "changes": changes}
 
 
 async def _answered(backend: AnyBackend, asking: PromptRequest) -> dict[str, Any]:
     visit = asking.visit
-    await visit.ctx.step("begin", _forget_status, visit, effect="read", key="begin")
+    await visit.ctx.step("begin", _forget_status, visit, effect="read", key=_key(asking, "begin"))
     try:
-        reply = answer_fields(await as_durable(backend).answer(visit, asking.whole))
+        reply = answer_fields(await as_durable(backend).answer(visit, asking.with_verdict(asking.whole)))
     except Exception as error:
         raise_if_ours(error)
         return _failure(error)
     return {
         **reply,
-        **await visit.ctx.step("status", _with_exchange, asking, reply, effect="read", key="status"),
+        **await visit.ctx.step("status", _kept, asking, reply, effect="read", key=_key(asking, "status")),
     }
 
 
 async def _conversed(backend: AnyBackend, asking: PromptRequest) -> dict[str, Any]:
-    """A written status file takes precedence over the status at the end of the answer."""
     visit = asking.visit
-    await visit.ctx.step("begin", _forget_status, visit, effect="read", key="begin")
+    await visit.ctx.step("begin", _forget_status, visit, effect="read", key=_key(asking, "begin"))
     try:
         reply = await as_conversing(backend).converse(asking)
     except Exception as error:
@@ -135,23 +174,39 @@ async def _conversed(backend: AnyBackend, asking: PromptRequest) -> dict[str, An
     found = _reply_fields(reply)
     return {
         **found,
-        **await visit.ctx.step("status", _with_exchange, asking, found, effect="read", key="status"),
+        **await visit.ctx.step("status", _kept, asking, found, effect="read", key=_key(asking, "status")),
     }
 
 
-def _with_exchange(asking: PromptRequest, reply: Mapping[str, Any]) -> dict[str, Any]:
+def _key(asking: PromptRequest, name: str) -> str:
+    return name if asking.turn == 1 else f"{name}.{asking.turn}"
+
+
+def _kept(asking: PromptRequest, reply: Mapping[str, Any]) -> dict[str, Any]:
     """Record prompt and answer: the run directory is written from that record."""
-    text = {"text": reply["text"]} if "text" in reply else {}
-    return {"prompt": asking.prompt, **text, **_status(asking.visit)}
+    return {**_exchange(asking, reply), **_status(asking.visit)}
+
+
+def _exchange(asking: PromptRequest, reply: Mapping[str, Any]) -> dict[str, Any]:
+    if "text" not in reply:
+        return {"prompt": asking.exchange("").prompt}
+    whole = asking.exchange(str(reply["text"]))
+    return {"prompt": whole.prompt, "text": whole.text}
 
 
 def _reply_fields(reply: BackendReply) -> dict[str, Any]:
-    found: dict[str, Any] = {"text": reply.text, "model": reply.model}
+    found: dict[str, Any] = {"text": reply.text, "model": reply.model, "cut": reply.cut}
     found["messages"] = [message_to_plain(message) for message in reply.messages]
+    if reply.session:
+        found["session"] = reply.session
     if reply.fault:
         found["fault"] = reply.fault
     if reply.status is not None:
         found["status"] = status_fields(outcome_of(reply.status))
+    if reply.structured is not None:
+        found["structured"] = dict(reply.structured)
+    if reply.failed:
+        found |= {"failed": reply.failed, "class": reply.kind}
     return found
 
 
@@ -171,34 +226,70 @@ def _turn(asking: PromptRequest, reply: Mapping[str, Any]) -> ConversationTurn:
 
 
 def _outcome(visit: StageVisit, reply: Mapping[str, Any]) -> StageOutcome:
-    """The backend's outcome, else the status that the stage wrote, else success (AT-A15)."""
-    if "failed" in reply:
-        return StageOutcome(
-            status=StageStatus.FAIL,
-            failure_reason=reply["failed"],
-            terminal=reply["class"] == TERMINAL,
-            context_updates={CLASS_KEY: reply["class"]},
-        )
-    if "outcome" in reply:
-        return outcome_of(reply["outcome"])
-    text = str(reply["text"])
-    run_files.write(visit.folder / "response.md", text)
-    noted = {"last_stage": visit.stage.id, "last_response": text[:SHOWN]}
-    if "fault" in reply:
-        return _unusable(reply["fault"], noted)
-    if "status" in reply:
-        written = outcome_of(reply["status"])
-        return replaced(written, context_updates={**noted, **written.context_updates})
+    """The verdict of the stage, else success (AT-A15)."""
+    noted: dict[str, Any] = {}
+    if "text" in reply and "outcome" not in reply:
+        text = str(reply["text"])
+        run_files.write(visit.folder / "response.md", text)
+        keep_response(visit, text)
+        noted = {"last_stage": visit.stage.id, "last_response": text[:SHOWN]}
+    found = judge(_sources(reply))
+    if found is not None:
+        updates = found.context_updates if "failed" in reply else {**noted, **found.context_updates}
+        return replaced(found, context_updates=updates)
     if is_fail_closed(visit.stage, visit.pipeline):
         return _unproven(noted)
+    if reply.get("cut") and wants_verdict(visit):
+        fault = f"the answer was cut at its limit ({reply['cut']}) and has no verdict"
+        failed = unreadable("the answer", fault).outcome
+        return replaced(failed, context_updates={**noted, **failed.context_updates})
     auto = visit.stage.flag("auto_status")
     notes = AUTO_NOTE if auto else f"Stage completed: {visit.stage.id}"
     return StageOutcome(notes=notes, context_updates=noted)
 
 
-def prompt_of(stage: Stage, pipeline: Pipeline) -> str:
-    """The prompt, else the label, with every `$goal` replaced."""
-    return (stage.prompt or stage.label).replace("$goal", pipeline.goal)
+def _sources(reply: Mapping[str, Any]) -> list[VerdictSource]:
+    """In the order in which they count."""
+    found: list[VerdictSource] = []
+    if "outcome" in reply:
+        found.append(VerdictSource("the backend", outcome_of(reply["outcome"])))
+    if "failed" in reply:
+        found.append(VerdictSource("the process", _failed(reply), failure=True))
+    if "fault" in reply:
+        found.append(unreadable(NAME, reply["fault"]))
+    if "status" in reply:
+        found.append(VerdictSource(NAME, outcome_of(reply["status"])))
+    text = str(reply.get("text", ""))
+    given = reply.get("structured")
+    for name, (fields, fault) in (
+        ("the structured answer", structured_in(text) if given is None else checked(given)),
+        ("the end of the answer", block_in(text)),
+    ):
+        if fault:
+            found.append(unreadable(name, fault))
+        elif fields is not None:
+            found.append(VerdictSource(name, outcome_of(fields)))
+    return found
+
+
+def _failed(reply: Mapping[str, Any]) -> StageOutcome:
+    kind = reply.get("class") or ""
+    return StageOutcome(
+        status=StageStatus.FAIL,
+        failure_reason=reply["failed"],
+        terminal=kind in (TERMINAL, LIMIT),
+        context_updates={CLASS_KEY: kind} if kind else {},
+    )
+
+
+def _lacks_proof(visit: StageVisit, reply: Mapping[str, Any]) -> bool:
+    return is_fail_closed(visit.stage, visit.pipeline) and not _sources(reply)
+
+
+def prompt_of(visit: StageVisit) -> str:
+    """The prompt, else the label, with every `$goal` and every reference replaced."""
+    stage = visit.stage
+    return with_references(visit, (stage.prompt or stage.label).replace("$goal", visit.pipeline.goal))
 
 
 async def call_backend(
@@ -213,7 +304,10 @@ async def call_backend(
 def answer_fields(answer: Any) -> dict[str, Any]:
     if isinstance(answer, StageOutcome):
         return {"outcome": status_fields(answer)}
-    return {"text": "" if answer is None else str(answer)}
+    if isinstance(answer, Mapping) and "outcome" in answer:
+        fields = dict(cast("Mapping[str, Any]", answer))
+        return {"text": str(fields.get("notes") or ""), "structured": fields}
+    return {"text": "" if answer is None else str(cast("object", answer))}
 
 
 def is_fail_closed(stage: Stage, pipeline: Pipeline) -> bool:
@@ -232,13 +326,9 @@ def _failure(error: BaseException) -> dict[str, Any]:
     return {"failed": failed.failure_reason, "class": failed.context_updates[CLASS_KEY]}
 
 
-def _unusable(fault: str, noted: dict[str, Any]) -> StageOutcome:
-    return StageOutcome(status=StageStatus.FAIL, failure_reason=fault, context_updates=noted)
-
-
 def _unproven(noted: dict[str, Any]) -> StageOutcome:
-    reason = f"no {NAME} was written: this goal gate is fail-closed, and a text is not accepted as proof"
-    return StageOutcome(status=StageStatus.FAIL, failure_reason=reason, context_updates=noted)
+    reason = "no verdict was given: this goal gate is fail-closed, and a text is not accepted as proof"
+    return replaced(unreadable("", reason).outcome, context_updates={**noted, CLASS_KEY: CLASS})
 
 
 def _forget_status(visit: StageVisit) -> None:
@@ -249,6 +339,6 @@ def _status(visit: StageVisit) -> dict[str, Any]:
     """The status that the stage wrote, to be recorded."""
     try:
         found = read_status(visit.folder)
-    except StatusFileError as fault:
+    except VerdictError as fault:
         return {"fault": str(fault)}
     return {} if found is None else {"status": status_fields(found)}

@@ -17,6 +17,7 @@ from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.handlers.codergen import call_backend, prompt_of
 from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.attractor.pipeline_limits import spends_alone
+from holdfast.attractor.references import PREFIX
 
 RESULTS = "parallel.results"
 BEST_ID = "parallel.fan_in.best_id"
@@ -52,7 +53,7 @@ class FanInHandler:
 
     async def _ask(self, visit: StageVisit, living: Sequence[Mapping[str, Any]]) -> str:
         folder = visit.folder
-        prompt = ranking_prompt(prompt_of(visit.stage, visit.pipeline), living)
+        prompt = ranking_prompt(prompt_of(visit), living)
         run_files.write(folder / "prompt.md", prompt)
         reply = await ask_backend(self._backends.of(visit), visit, prompt, "rank")
 
@@ -104,9 +105,16 @@ def ranked(found: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def ranking_prompt(asked: str, living: Sequence[Mapping[str, Any]]) -> str:
-    listed = msgspec.json.format(msgspec.json.encode(list(living)), indent=2).decode()
+    listed = msgspec.json.format(msgspec.json.encode([_brief(each) for each in living]), indent=2).decode()
     ids = ", ".join(each["id"] for each in living)
     return f"{asked}\n\nThe candidates:\n{listed}\n\nAnswer with the id of the best one: {ids}."
+
+
+def _brief(candidate: Mapping[str, Any]) -> dict[str, Any]:
+    """Without the whole output of its stages."""
+    updates: Mapping[str, Any] = candidate.get("context_updates") or {}
+    kept = {key: value for key, value in updates.items() if not key.startswith(PREFIX)}
+    return {**candidate, "context_updates": kept} if "context_updates" in candidate else dict(candidate)
 
 
 def candidate_named_in(text: str, living: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
@@ -122,6 +130,8 @@ def candidate_named_in(text: str, living: Sequence[Mapping[str, Any]]) -> Mappin
 
 def text_of(answer: Any) -> str:
     if isinstance(answer, StageOutcome):
+        if answer.status == StageStatus.FAIL:
+            raise RuntimeError(answer.failure_reason or "the backend failed")
         return str(answer.context_updates.get(BEST_ID) or answer.preferred_label or answer.notes)
     return "" if answer is None else str(answer)
 

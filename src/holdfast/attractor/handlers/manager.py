@@ -16,6 +16,7 @@ import msgspec
 from holdfast.attractor import run_files
 from holdfast.attractor.backends.select import KEY, Backends
 from holdfast.attractor.child_runs import STARTING, Child, ChildState
+from holdfast.attractor.continuation import Continuation
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.handlers.codergen import prompt_of
 from holdfast.attractor.handlers.fan_in import ask_backend
@@ -24,8 +25,11 @@ from holdfast.attractor.handlers.tool import WORKDIR
 from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.attractor.processes import CHILD
 from holdfast.attractor.required_access import SUBMITTED, is_submitted, refusal_of
+from holdfast.attractor.saved_checkpoint import SavedCheckpoint, read_directory
 from holdfast.errors import InputError
 from holdfast.frontends.dot.document import Pipeline
+from holdfast.frontends.dot.include import CHILD as CHILD_FILE
+from holdfast.frontends.dot.include import LATE, RESOLVE
 from holdfast.frontends.dot.lower import context_of
 from holdfast.frontends.dot.values import as_microseconds
 from holdfast.model.pipeline_conditions import compile_clauses
@@ -37,7 +41,7 @@ SOURCE = "internal.source"
 LINE = "internal.managed_by"
 """In the run's input: the files of the pipelines above it."""
 STEER_FILE = "intervention.md"
-PrepareChild = Callable[[Path, str], tuple[Pipeline, Program]]
+PrepareChild = Callable[[Pipeline | Path, str], tuple[Pipeline, Program]]
 
 
 class ManagerOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,6 +50,7 @@ class ManagerOptions(msgspec.Struct, frozen=True, kw_only=True):
     dotfile: str
     workdir: str
     autostart: bool
+    detach: bool
     poll: float
     max_cycles: int
     stop_condition: str
@@ -57,9 +62,10 @@ class ManagerOptions(msgspec.Struct, frozen=True, kw_only=True):
         stage, graph = visit.stage, visit.pipeline
         actions = stage.text("manager.actions", "observe,wait").split(",")
         return cls(
-            dotfile=stage.text("stack.child_dotfile") or graph.text("stack.child_dotfile"),
+            dotfile=_child_name(visit),
             workdir=stage.text("stack.child_workdir") or graph.text("stack.child_workdir"),
             autostart=stage.flag("stack.child_autostart", default=True),
+            detach=stage.flag("stack.child_detach", default=graph.flag("stack.child_detach")),
             poll=_seconds(stage.text("manager.poll_interval", "45s")),
             max_cycles=stage.integer("manager.max_cycles", 1000),
             stop_condition=stage.text("manager.stop_condition"),
@@ -77,17 +83,29 @@ class ManagerHandler:
         orders = ManagerOptions.of(visit)
         if orders.autostart and not orders.dotfile:
             return _failed("No stack.child_dotfile specified")
-        refused = refusal_of(visit) if orders.autostart else ""
-        if refused:
-            return _failed(refused, terminal=True)
-        cycle = cycle_of(visit, orders) if orders.autostart else ""
-        if cycle:
-            return _failed(f"the pipelines start each other in a cycle: {cycle}", terminal=True)
+        # A child that is stored with the pipeline is no file of this machine.
+        if orders.autostart and orders.dotfile not in visit.pipeline.children:
+            refused = refusal_of(visit)
+            if refused:
+                return _failed(refused, terminal=True)
+            cycle = cycle_of(visit, orders)
+            if cycle:
+                return _failed(f"the pipelines start each other in a cycle: {cycle}", terminal=True)
+        if orders.autostart and is_child_completed(visit):
+            return StageOutcome(notes="Child completed")
         child = Child(visit, await self._started(visit, orders))
+        stops = orders.autostart and not orders.detach
         try:
-            return await self._watch(visit, orders, child)
+            outcome = await self._watch(visit, orders, child)
+            if stops:
+                # A child that has ended does not change.
+                await child.leave(cancelled=True)
+            return outcome
         except asyncio.CancelledError:
-            await child.leave(cancelled=visit.ctx.dropped)
+            limit = visit.ctx.patience.limit
+            is_late = limit is not None and limit.expired()
+            # A worker that shuts down leaves the child to the next one.
+            await child.leave(cancelled=stops and (visit.ctx.dropped or is_late))
             raise
         finally:
             await child.leave()
@@ -96,11 +114,23 @@ class ManagerHandler:
         if not orders.autostart:
             return await Child.named(visit, visit.context.get_string("context.stack.child.run_id"))
 
-        async def start() -> str:
-            path, asked = child_path(visit, orders.dotfile), str(visit.given.get(KEY) or "")
-            pipeline, program = self._prepare(path, asked)
-            return await Child.start(visit, program, child_input(visit, orders, pipeline))
+        def prepared() -> tuple[Pipeline, Program]:
+            stored = visit.pipeline.children.get(orders.dotfile)
+            found = child_path(visit, orders.dotfile) if stored is None else stored
+            return self._prepare(found, str(visit.given.get(KEY) or ""))
 
+        async def start() -> str:
+            pipeline, program = ready or prepared()
+            given = child_input(visit, orders, pipeline)
+            left = child_left_by(visit)
+            if left is not None:
+                return await Child.continued(visit, program, given, left)
+            return await Child.start(visit, program, given)
+
+        # Before the step: a file that this machine does not have is no outcome of the stage.
+        # The first sub-step, or the second after one of older versions.
+        is_recorded = STARTING in (visit.ctx.recorded(0), visit.ctx.recorded(1))
+        ready = None if is_recorded else prepared()
         # Idempotent: after a crash the same key finds the run that was started.
         return await visit.ctx.step(STARTING, start, effect="external", idempotent=True)
 
@@ -128,10 +158,38 @@ class ManagerHandler:
         text = visit.stage.text("manager.steer_text")
         if visit.stage.prompt and not text:
             result = msgspec.json.format(msgspec.json.encode(seen.telemetry(cycle)), indent=2).decode()
-            prompt = f"{prompt_of(visit.stage, visit.pipeline)}\n\nThe child pipeline:\n{result}"
+            prompt = f"{prompt_of(visit)}\n\nThe child pipeline:\n{result}"
             text = await ask_backend(self._backends.of(visit), visit, prompt, "steer")
         if text:
             run_files.write(run_files.stage_dir(Path(seen.logs), seen.active) / STEER_FILE, text)
+
+
+def child_left_by(visit: StageVisit) -> SavedCheckpoint | None:
+    """The child of this visit that the continued run had started in another store."""
+    known = Continuation.of(visit.given)
+    if known is None:
+        return None
+    folder = known.stage_folder(visit) / child_folder(visit)
+    return read_directory(folder) if (folder / run_files.CHECKPOINT).exists() else None
+
+
+def child_folder(visit: StageVisit) -> str:
+    """Each attempt that starts a new child has a folder of its own."""
+    again = f".{visit.ctx.failures}" if visit.ctx.failures else ""
+    return f"{CHILD}{visit.ctx.visit}{again}"
+
+
+def is_child_completed(visit: StageVisit) -> bool:
+    left = child_left_by(visit)
+    return left is not None and left.status in ("completed", "success")
+
+
+def _child_name(visit: StageVisit) -> str:
+    """With `stack.child_resolve=late` an earlier stage may choose it, by the context."""
+    stage, graph = visit.stage, visit.pipeline
+    named = stage.text(CHILD_FILE) or graph.text(CHILD_FILE)
+    is_late = LATE in (stage.text(RESOLVE), graph.text(RESOLVE))
+    return named or (visit.context.get_string(CHILD_FILE) if is_late else "")
 
 
 def child_path(visit: StageVisit, dotfile: str) -> Path:
@@ -158,7 +216,7 @@ def cycle_of(visit: StageVisit, orders: ManagerOptions) -> str:
 
 def child_input(visit: StageVisit, orders: ManagerOptions, pipeline: Pipeline) -> dict[str, Any]:
     """The child runs as its parent: same backend, same working folder, below the same directory."""
-    logs = visit.folder / f"{CHILD}{visit.ctx.visit}"
+    logs = visit.folder / child_folder(visit)
     kept = {key: visit.given[key] for key in (KEY, AUTO_KEY, WORKDIR) if key in visit.given}
     more: dict[str, Any] = {WORKDIR: orders.workdir} if orders.workdir else {}
     more |= {SUBMITTED: True} if is_submitted(visit) else {}
@@ -166,7 +224,7 @@ def child_input(visit: StageVisit, orders: ManagerOptions, pipeline: Pipeline) -
         **context_of(pipeline),
         **kept,
         **more,
-        SOURCE: str(Path(pipeline.path).resolve()),
+        **({SOURCE: str(Path(pipeline.path).resolve())} if pipeline.path else {}),
         run_files.LOGS_KEY: str(logs.resolve()),
         LINE: ancestor_files(visit),
         "stack.parent.run_id": str(visit.ctx.run_id),

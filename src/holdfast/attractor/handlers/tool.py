@@ -10,6 +10,7 @@ import asyncio
 import platform
 import shutil
 from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,17 +18,13 @@ import msgspec
 
 from holdfast.agents.tool_environment import tool_environment
 from holdfast.attractor import processes
+from holdfast.attractor.continuation import Intent, earlier_command, write_intent
 from holdfast.attractor.failures import failure_of
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.attractor.run_files import is_refused_here, make_private
-from holdfast.attractor.status_file import (
-    StatusFileError,
-    forget_status,
-    outcome_of,
-    read_status,
-    status_fields,
-)
+from holdfast.attractor.status_file import forget_status, read_status, status_fields
+from holdfast.attractor.verdict import VerdictError, outcome_of
 from holdfast.errors import InputError
 
 AGAIN, DONE, FAILED = "run again", "it succeeded", "it failed"
@@ -38,9 +35,16 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 class ToolHandler:
-    def __init__(self, *, allowed: Callable[[StageVisit], str] | None = None) -> None:
-        """`allowed`: returns why a command may not run here, or an empty text."""
+    def __init__(
+        self,
+        *,
+        allowed: Callable[[StageVisit], str] | None = None,
+        command: Callable[..., CommandRun] | None = None,
+    ) -> None:
+        """`allowed`: returns why a command may not run here, or an empty text. `command`: makes what runs
+        it; default: CommandRun."""
         self._allowed = allowed
+        self._command = command or CommandRun
 
     async def perform(self, visit: StageVisit) -> StageOutcome:
         command = visit.stage.text("tool_command")
@@ -55,32 +59,39 @@ class ToolHandler:
             return failure_of(error)
         return _outcome(visit, command, ended)
 
-    async def once(self, visit: StageVisit, command: str) -> dict[str, Any]:
-        """Run the command once; again only if a person, or the stage's policy, allows it."""
+    async def once(
+        self, visit: StageVisit, command: str | Callable[[int], str], turn: int = 1
+    ) -> dict[str, Any]:
+        """Run the command once; again only if a person, or the stage's policy, allows it. `command`: the
+        same for every try, or made for each. `turn`: which of the stage's commands it is."""
         number = 1
         while True:
-            ended = await self._try(visit, command, number)
+            line = command if isinstance(command, str) else command(number)
+            ended = await self._try(visit, line, number, turn)
             if ended["why"] != "unknown":
                 return ended
-            wanted = await _in_doubt(visit, command, number)
+            wanted = await _in_doubt(visit, line, number, turn)
             if wanted == DONE:
-                return {**ended, "code": 0, "why": ""}
+                return {**ended, "code": 0, "why": "", "assumed": True}
             if wanted == FAILED:
                 return ended
             number += 1
 
-    async def _try(self, visit: StageVisit, command: str, number: int) -> dict[str, Any]:
+    async def _try(self, visit: StageVisit, command: str, number: int, turn: int) -> dict[str, Any]:
         made: list[str] = []
 
         def place() -> dict[str, str]:
+            left = earlier_command(visit, processes.FOLDER, turn) if number == 1 else None
+            if left is not None:
+                folder, intent = left
+                return {"folder": str(folder.resolve()), "machine": f"{intent.host}/{intent.boot_id}"}
             made.append("here")
             return _place(visit, number)
 
         # Recorded before the start: after a crash the next worker must know in which folder to look.
         where = await visit.ctx.step("place", place, effect="read")
-        work = CommandRun(
-            visit, command, Path(where["folder"]), same_machine=made or where["machine"] == machine()
-        )
+        here = made or where["machine"] == machine()
+        work = self._command(visit, command, Path(where["folder"]), number, turn, same_machine=here)
         # CommandRun deduplicates: it starts the command only once, and otherwise waits for it.
         ended = await visit.ctx.step("run", work.run, effect="external", idempotent=True)
         if is_refused_here():
@@ -93,10 +104,14 @@ class ToolHandler:
 class CommandRun:
     """One attempt of the command, in a separate folder."""
 
-    def __init__(self, visit: StageVisit, command: str, folder: Path, *, same_machine: object) -> None:
+    def __init__(
+        self, visit: StageVisit, command: str, folder: Path, number: int, turn: int, *, same_machine: object
+    ) -> None:
         self.visit = visit
         self.command = command
         self.folder = folder
+        self.number = number
+        self.turn = turn
         self.same_machine = bool(same_machine)
 
     async def run(self) -> dict[str, Any]:
@@ -125,7 +140,7 @@ class CommandRun:
             return
         stage, pipeline = self.visit.stage, self.visit.pipeline
         cwd = stage.text("cwd") or pipeline.text("workdir") or str(self.visit.given.get(WORKDIR) or "")
-        shell = stage.text("tool.shell") or "/bin/sh"
+        shell = self.shell()
         found = shutil.which(shell)
         if found is None:
             raise InputError(
@@ -136,8 +151,34 @@ class CommandRun:
                 f"stage {stage.id!r}: the folder {cwd!r} does not exist.",
                 hint="Set cwd to an existing folder.",
             )
-        env = environment(self.visit)
+        env = self.environment()
+        write_intent(self.folder, self._intent(cwd))
         processes.begin(self.folder, self.command, shell=found, cwd=Path(cwd) if cwd else None, env=env)
+
+    def _intent(self, cwd: str) -> Intent:
+        ctx = self.visit.ctx
+        host, _, boot = machine().partition("/")
+        return Intent(
+            run=ctx.run_id,
+            stage=self.visit.stage.id,
+            scope=self.visit.branch,
+            visit=ctx.visit,
+            attempt=ctx.attempt,
+            failures=ctx.failures,
+            number=self.number,
+            turn=self.turn,
+            idempotency_key=ctx.idempotency_key,
+            command=sha256(self.command.encode("utf-8", "replace")).hexdigest(),
+            cwd=cwd or str(Path.cwd()),
+            host=host,
+            boot_id=boot,
+        )
+
+    def shell(self) -> str:
+        return self.visit.stage.text("tool.shell") or "/bin/sh"
+
+    def environment(self) -> dict[str, str]:
+        return environment(self.visit)
 
     async def _record(self, ended: processes.ProcessExit) -> dict[str, Any]:
         """The result for the journal: after this the files are only for convenience."""
@@ -151,7 +192,7 @@ class CommandRun:
         }
         try:
             status = read_status(self.visit.folder)
-        except StatusFileError as fault:
+        except VerdictError as fault:
             return {**found, "fault": str(fault)}
         return found if status is None else {**found, "status": status_fields(status)}
 
@@ -212,7 +253,7 @@ def machine() -> str:
     return f"{platform.node()}/{boot}"
 
 
-async def _in_doubt(visit: StageVisit, command: str, number: int) -> str:
+async def _in_doubt(visit: StageVisit, command: str, number: int, turn: int = 1) -> str:
     stage = visit.stage
     policy = stage.text("in_doubt") or visit.pipeline.text("in_doubt")
     # By default a person decides: nothing outside may happen twice without notice.
@@ -227,7 +268,7 @@ async def _in_doubt(visit: StageVisit, command: str, number: int) -> str:
         "Look whether it did its work. What now?",
         options=[AGAIN, DONE, FAILED],
         context={"command": command, "stage": stage.id, "try": number},
-        key=f"doubt.{number}",
+        key=f"doubt.{number}" if turn == 1 else f"doubt.{turn}.{number}",
     )
     return str(reply.decision)
 

@@ -30,8 +30,8 @@ def doctor(
 ) -> int:
     """Check the store and say what to do.
 
-    It checks file, schema, records, blobs, leases, workers, code, keys, disk space, files of settings and
-    brokers, and changes nothing.
+    It checks file, schema, records, blobs, leases, workers, code, keys, disk space, files of settings,
+    brokers and agents of pipelines, and changes nothing.
     Exit code 1: at least one check failed; warnings do not count.
     """
     return run_async(run_doctor(store=store, deep=deep, json=json))
@@ -51,12 +51,14 @@ def _failed(found: list[Finding]) -> bool:
 
 
 async def _findings(store: str | None, *, deep: bool) -> AsyncIterator[Finding]:
-    from holdfast.cli.doctor import brokers, fleet, runs, settings
+    from holdfast.cli.doctor import agents, brokers, fleet, runs, settings
     from holdfast.cli.doctor import store as doctor_store
 
     for finding in doctor_store.machine_findings(store):
         yield finding
     async for finding in settings.settings_findings():
+        yield finding
+    async for finding in agents.agent_findings():
         yield finding
     try:
         async with open_store_for_command(store, must_exist=True) as hf:

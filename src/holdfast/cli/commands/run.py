@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -51,6 +53,13 @@ ResumeFidelity = Annotated[
     Text,
     typer.Option(help="With --resume: fidelity of the first stage in place of full", metavar="MODE|keep"),
 ]
+Assume = Annotated[
+    Text,
+    typer.Option(
+        help="With --resume: how the last stage ended, if the directory does not say it",
+        metavar="success|fail",
+    ),
+]
 Force = Annotated[
     bool, typer.Option("--force", help="With --resume: resume even if the pipeline has changed")
 ]
@@ -88,6 +97,7 @@ def run(
     strict: Annotated[bool, typer.Option("--strict", help="Pipelines: strict grammar")] = False,
     resume: Resume = None,
     resume_fidelity: ResumeFidelity = None,
+    assume: Assume = None,
     force: Force = False,
 ) -> int:
     """Start a run and advance it until it ends or waits.
@@ -111,12 +121,12 @@ def run(
         from holdfast.cli import pipeline_directory
 
         onward = pipeline_directory.ResumeDirectoryOptions(
-            resume, flow, force=force, fidelity=resume_fidelity or "", options=options
+            resume, flow, force=force, fidelity=resume_fidelity or "", assume=assume or "", options=options
         )
         return _resume_directory(onward, of_pipelines, manner, {"--input": input, "--detach": detach or None})
     if flow is None:
         raise typer.BadParameter("name a flow or a pipeline.", param_hint="FLOW")
-    of_resume = {"force": force, "resume_fidelity": resume_fidelity}
+    of_resume = {"force": force, "resume_fidelity": resume_fidelity, "assume": assume}
     return _start(flow, input, options, of_pipelines, of_resume, manner, functions or [], detach=detach)
 
 
@@ -169,9 +179,24 @@ async def _run_named(
     try:
         return await begin(flow, given, options, manner)
     except FlowNotFoundError as error:
-        if may_be_deployed(flow) and not is_module(flow):
+        pipeline = _pipeline_meant(flow)
+        if pipeline:
+            error.hint = pipeline
+        elif may_be_deployed(flow) and not is_module(flow):
             error.hint = f"No document of that name is deployed either (`holdfast flows list`). {error.hint}"
         raise
+
+
+def _pipeline_meant(flow: str) -> str:
+    """What to do if the name is that of a pipeline without its extension, or with another one."""
+    path = Path(flow)
+    for beside in (Path(f"{flow}.dot"), Path(f"{flow}.gv")):
+        if beside.is_file():
+            return f"{beside} is a pipeline: holdfast run {beside}"
+    with suppress(OSError, ValueError):
+        if path.is_file() and b"digraph" in path.read_bytes()[:4096]:
+            return f"{flow} looks like a pipeline: rename it to {path.stem}.dot."
+    return ""
 
 
 def _resume_directory(

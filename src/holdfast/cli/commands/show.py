@@ -143,7 +143,7 @@ async def show_moment(
 
 
 async def _print_checkpoint(service: RunService, found: Checkpoint, *, json: bool, form: str | None) -> Exit:
-    from holdfast.model.shown_names import shown_name
+    from holdfast.model.shown_names import shown_name, without_internals
     from holdfast.runs.history.versions import reader_at
 
     found = found.shown()
@@ -160,8 +160,8 @@ async def _print_checkpoint(service: RunService, found: Checkpoint, *, json: boo
             ("time", clock_time(found.at)),
             ("status", label_for(str(found.status))),
             ("flow", f"{found.flow} ({found.version})"),
-            ("input", brief(found.input)),
-            ("state", brief(found.state)),
+            ("input", brief(without_internals(found.version, found.input))),
+            ("state", brief(without_internals(found.version, found.state))),
             ("artifacts", brief(found.artifacts) if found.artifacts else ""),
             ("visited", ", ".join(shown_name(label, graph) for label in found.visited)),
             ("skipped", ", ".join(shown_name(label, graph) for label in found.skipped)),
@@ -224,6 +224,8 @@ def _print_separator(view: ShowOptions, *, draws: bool) -> None:
 
 async def _head(service: RunService, row: RunRow, line: Timeline, now: int) -> str:
     """Returns what is damaged, if anything."""
+    from holdfast.model.shown_names import without_internals
+
     status = status_text(await shown_run(service.store, row))
     state, artifacts, damage = await values_of(service, row, line)
     print_fields(
@@ -252,7 +254,7 @@ async def _head(service: RunService, row: RunRow, line: Timeline, now: int) -> s
             ("superseded by", row.superseded_by or ""),
             ("history from", f"record {row.horizon}; older records are pruned" if row.horizon else ""),
             ("cost", _cost_text(line)),
-            ("state", "" if damage else brief(state)),
+            ("state", "" if damage else brief(without_internals(row.version, state))),
             ("artifacts", brief(artifacts) if artifacts else ""),
         ]
     )

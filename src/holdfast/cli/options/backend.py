@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from holdfast.attractor.backends.agents.backend import AgentBackend
 from holdfast.attractor.backends.base import AnyBackend
 from holdfast.attractor.backends.model import ModelBackend
 from holdfast.attractor.backends.select import WAYS_OUT, ambient_backend, backend_named
@@ -11,6 +12,7 @@ from holdfast.attractor.prepare import PreparedPipeline
 from holdfast.attractor.program import PipelineSetup
 from holdfast.attractor.requirements import prompting_stages
 from holdfast.errors import InputError, SettingsError
+from holdfast.frontends.dot.document import Stage
 
 _SHOWN = 5
 # NAME=SPEC. The name never ends before the colon of `cli:`: a command may contain `=`.
@@ -30,6 +32,11 @@ def backend_asked_for(backend: str | None, *, simulate: bool) -> tuple[str, AnyB
 def require_model(ready: PreparedPipeline, setup: PipelineSetup) -> None:
     """Raises SettingsError for the first stage that no backend here can answer."""
     stages = prompting_stages(ready.pipeline, setup.own_handlers)
+    if setup.simulate:
+        return
+    for name in sorted({stage.text("agent") for stage in stages} - {""}):
+        _require(AgentBackend(name), ready, [stage for stage in stages if stage.text("agent") == name])
+    stages = [stage for stage in stages if not stage.text("agent")]
     if not stages:
         return
     backend = setup.backend or ambient_backend()
@@ -39,6 +46,10 @@ def require_model(ready: PreparedPipeline, setup: PipelineSetup) -> None:
         raise SettingsError(
             f"stages of this pipeline need a model, and none is configured: {shown}{more}.", hint=WAYS_OUT
         )
-    if isinstance(backend, ModelBackend):
-        for problem in backend.problems(ready.pipeline, stages).values():
-            raise problem
+    if isinstance(backend, ModelBackend | AgentBackend):
+        _require(backend, ready, stages)
+
+
+def _require(backend: ModelBackend | AgentBackend, ready: PreparedPipeline, stages: list[Stage]) -> None:
+    for problem in backend.problems(ready.pipeline, stages).values():
+        raise problem

@@ -1611,6 +1611,7 @@ class Pipelines(Group):
         self,
         dot: str,
         *,
+        files: Mapping[str, str] | None = None,
         context: Mapping[str, Any] | None = None,
         simulate: bool | None = None,
         strict: bool | None = None,
@@ -1620,13 +1621,15 @@ class Pipelines(Group):
     ) -> models.Pipeline:
         """Start a pipeline; it is durable when this returns, and any worker runs it.
 
-        400 with every problem of the document and its position. 403 for commands and files, unless the
-        operator allows them (`holdfast serve --allow-code`)."""
+        The files that it names are those of `files`; no other is read. 400 with every problem of the
+        document and its position. 403 for commands, unless the operator allows them (`holdfast serve
+        --allow-code`)."""
         request = request_of(
             "POST",
             "/v1/pipelines",
             sent={"dot": dot},
             maybe={
+                "files": files,
                 "context": context,
                 "simulate": simulate,
                 "strict": strict,

@@ -11,8 +11,8 @@ from holdfast.frontends.dot.syntax_errors import Faults
 from holdfast.frontends.dot.token_reader import SkipError, TokenReader
 from holdfast.frontends.dot.values import Value, as_text
 
-ALIASES: Final = {"node_type": "type", "llm_prompt": "prompt"}
-"""Names that older files of other runners use for attributes of stages."""
+ALIASES: Final = {"node_type": "type", "llm_prompt": "prompt", "script": "tool_command"}
+"""Names that files of other runners use for attributes of stages."""
 _TEXTS: Final = frozenset({WORD, NUMBER, STRING, BAD})
 _ENDS: Final = frozenset({"{", "}", "[", "->", END})
 

@@ -6,7 +6,7 @@ from typing import Final
 
 FLAGS: Final = frozenset(
     {"goal_gate", "auto_status", "allow_partial", "loop_restart", "idempotent", "fail_closed",
-     "stack.child_autostart"}
+     "stack.child_autostart", "verdict"}
 )  # fmt: skip
 INTEGERS: Final = frozenset(
     {"max_retries", "default_max_retries", "default_max_retry", "weight", "max_visits", "max_parallel",
@@ -14,7 +14,14 @@ INTEGERS: Final = frozenset(
      "session_max_tokens"}
 )  # fmt: skip
 DURATIONS: Final = frozenset(
-    {"timeout", "manager.poll_interval", "manager.steer_cooldown", "budget_time", "tool_hooks.timeout"}
+    {
+        "timeout",
+        "manager.poll_interval",
+        "manager.steer_cooldown",
+        "budget_time",
+        "tool_hooks.timeout",
+        "agent_idle_timeout",
+    }
 )
 WORDS: Final = {
     "reasoning_effort": ("low", "medium", "high"),
@@ -33,6 +40,10 @@ _GATE: Final = frozenset(
 )  # fmt: skip
 PROVIDERS: Final = frozenset({"anthropic", "openai", "gemini", "openai_compatible", "simulation"})
 
+AGENTS: Final = ("claude", "codex", "gemini")
+PERMISSIONS: Final = ("plan", "edit", "full")
+"""What a command-line agent may do: read, also edit files, all."""
+_AGENT: Final = frozenset({"agent_permissions", "agent_idle_timeout"})
 _MODEL: Final = frozenset({"llm_model", "llm_provider", "reasoning_effort"})
 _RETRIES: Final = frozenset({"retry_target", "fallback_retry_target"})
 _HOOKS: Final = frozenset({"tool_hooks.pre", "tool_hooks.post", "tool_hooks.timeout", "tools"})
@@ -40,6 +51,7 @@ _TALKS: Final = frozenset({"max_turns", "session_max_tokens"})
 _BUDGET: Final = frozenset({"budget_tokens", "budget_usd", "budget_time", "budget_ask_at"})
 GRAPH: Final = (
     _MODEL
+    | _AGENT
     | frozenset({"human.unknown_answer"})
     | _RETRIES
     | _HOOKS
@@ -47,13 +59,15 @@ GRAPH: Final = (
     | _BUDGET
     | frozenset(
         {"goal", "label", "model_stylesheet", "default_max_retries", "default_max_retry", "default_fidelity",
-         "stack.child_dotfile", "stack.child_workdir", "stack.child_autostart", "conditions", "max_visits",
-         "max_restarts", "max_goal_jumps", "max_same_failures", "retry_policy", "in_doubt", "fail_closed",
-         "auto_status", "resume_fidelity", "thread_id", "default_thread_id", "workdir"}
+         "stack.child_dotfile", "stack.child_workdir", "stack.child_autostart", "stack.child_resolve",
+         "stack.child_detach", "conditions", "max_visits", "max_restarts", "max_goal_jumps",
+         "max_same_failures", "retry_policy", "in_doubt", "fail_closed", "auto_status",
+         "resume_fidelity", "thread_id", "default_thread_id", "workdir"}
     )
 )  # fmt: skip
 NODE: Final = (
     _MODEL
+    | _AGENT
     | _GATE
     | _RETRIES
     | _HOOKS
@@ -63,9 +77,10 @@ NODE: Final = (
          "timeout", "auto_status", "allow_partial", "tool_command", "max_visits", "max_parallel",
          "join_policy", "error_policy", "join_k", "join_quorum",
          "manager.poll_interval", "manager.max_cycles", "manager.stop_condition", "manager.actions",
-         "stack.child_dotfile", "stack.child_autostart", "stack.child_workdir", "idempotent",
-         "in_doubt", "effect", "retry_policy", "fail_closed", "max_same_failures", "subgraph_file", "cwd",
-         "workdir", "tool.shell", "manager.steer_text", "manager.steer_cooldown"}
+         "stack.child_dotfile", "stack.child_autostart", "stack.child_workdir", "stack.child_resolve",
+         "stack.child_detach", "idempotent", "in_doubt", "effect", "retry_policy", "fail_closed",
+         "max_same_failures", "subgraph_file", "cwd", "workdir", "tool.shell", "manager.steer_text",
+         "manager.steer_cooldown", "verdict", "agent"}
     )
 )  # fmt: skip
 EDGE: Final = frozenset({"label", "condition", "weight", "fidelity", "thread_id", "loop_restart"})

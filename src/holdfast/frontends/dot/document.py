@@ -88,6 +88,8 @@ class Stage(Attributes, frozen=True, kw_only=True, gc=False):
     """Keys that the stage itself sets; the others come from defaults or a transform."""
     declared: bool = True
     """False: only edges name it."""
+    origin: str = ""
+    """The file that it was included from."""
     place: SourceLocation = NOWHERE
 
     @property
@@ -139,6 +141,10 @@ class Pipeline(Attributes, frozen=True, kw_only=True, dict=True, gc=True):
     """The file that it was read from, for messages and for what it includes."""
     submitted: bool = False
     """Whether a caller of a server sent it: its commands run only on workers that allow that."""
+    children: Mapping[str, Pipeline] = {}
+    """The child pipelines of its managers, by the name that the manager uses."""
+    requires: frozenset[str] | None = None
+    """What a worker must have to run it (`attractor.requirements`); None: not known."""
 
     @property
     def goal(self) -> str:
@@ -160,7 +166,7 @@ class Pipeline(Attributes, frozen=True, kw_only=True, dict=True, gc=True):
 
     def start(self) -> Stage | None:
         """By shape first, then by id."""
-        return self._ending("Mdiamond", ("start", "Start"))
+        return self._ending("Mdiamond", ("start",))
 
     def exit(self) -> Stage | None:
         return self._ending("Msquare", ("exit", "end"))
@@ -169,4 +175,4 @@ class Pipeline(Attributes, frozen=True, kw_only=True, dict=True, gc=True):
         for stage in self.stages.values():
             if stage.shape == shape:
                 return stage
-        return next((self.stages[name] for name in names if name in self.stages), None)
+        return next((stage for stage in self.stages.values() if stage.id.lower() in names), None)

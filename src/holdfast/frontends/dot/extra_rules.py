@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
 from typing import Final
 
 from holdfast.frontends.dot.attributes import (
+    AGENTS,
     DURATIONS,
     EDGE,
     FLAGS,
@@ -14,19 +16,24 @@ from holdfast.frontends.dot.attributes import (
     INTEGERS,
     KNOWN,
     NODE,
+    PERMISSIONS,
     PROVIDERS,
     WORDS,
 )
 from holdfast.frontends.dot.condition_rules import CONDITIONS
 from holdfast.frontends.dot.diagnostics import Diagnostic, DiagnosticSeverity
-from holdfast.frontends.dot.document import Link, Stage
+from holdfast.frontends.dot.document import Link, SourceLocation, Stage
+from holdfast.frontends.dot.model_choice import PROVIDER_ALIASES
 from holdfast.frontends.dot.parallel_rules import PARALLEL
+from holdfast.frontends.dot.reference_rules import REFERENCES
 from holdfast.frontends.dot.rule_context import Check, RuleContext, name_list
+from holdfast.frontends.dot.rules import dead_ends
 from holdfast.frontends.dot.values import Value, as_flag, as_integer, as_microseconds, as_text
 from holdfast.model.edge_labels import split_label
 from holdfast.model.pipeline_conditions import Clause, ParsedCondition
 
 WARNING, INFO = DiagnosticSeverity.warning, DiagnosticSeverity.info
+_VARIABLE: Final = re.compile(r"(?<![\\$\w])\$([A-Za-z_]\w*)")
 _LONG_NAME, _MANY_NAMES = 40, 300
 """Longer names, and names beyond that number, are not compared with others: that takes quadratic time."""
 
@@ -75,11 +82,10 @@ def _names(link: Link, chosen: str) -> bool:
 
 def dead_end(view: RuleContext) -> Iterator[Diagnostic]:
     """A run that ends here has succeeded (AT-A24): goal gates are not checked."""
-    exits = {stage.id for stage in view.exits}
-    for stage in view.pipeline.stages.values():
-        if stage.id not in exits and not view.leaving(stage) and view.kinds[stage.id] != "wait.human":
-            message = f"no edge leaves {stage.id}: a run that reaches it ends as a success without the exit"
-            yield view.at("dead_end", WARNING, stage, message, fix="add an edge to the exit")
+    # Without an exit, `terminal_node` names them.
+    for stage in dead_ends(view) if view.exits else ():
+        message = f"no edge leaves {stage.id}: a run that reaches it ends as a success without the exit"
+        yield view.at("dead_end", WARNING, stage, message, fix="add an edge to the exit")
 
 
 def no_way_out(view: RuleContext) -> Iterator[Diagnostic]:
@@ -190,17 +196,58 @@ def goal_missing(view: RuleContext) -> Iterator[Diagnostic]:
 
 def provider_known(view: RuleContext) -> Iterator[Diagnostic]:
     fix = f"use one of {', '.join(sorted(PROVIDERS))}, or one that HOLDFAST_MODELS declares"
+    reported: set[tuple[str, SourceLocation]] = set()
     for stage in view.stages_with("llm_provider"):
         provider = stage.text("llm_provider")
         asks = view.kinds[stage.id] in ("codergen", "parallel.fan_in")
+        if provider in PROVIDER_ALIASES:
+            # A stylesheet sets it for many stages at one place.
+            place = (provider, stage.places.get("llm_provider", stage.place))
+            if place in reported or not asks:
+                continue
+            reported.add(place)
+            meant = PROVIDER_ALIASES[provider]
+            message = f"the provider {provider} is read as {meant}"
+            yield view.at("provider_known", WARNING, stage, message, key="llm_provider", fix=f"write {meant}")
+            continue
         if asks and provider and provider not in PROVIDERS:
             message = f"the provider {provider} is not known"
             yield view.at("provider_known", WARNING, stage, message, key="llm_provider", fix=fix)
 
 
+def agent_known(view: RuleContext) -> Iterator[Diagnostic]:
+    """An error: another agent, or more permissions than were meant, must not be used instead."""
+    for key, words in (("agent", AGENTS), ("agent_permissions", PERMISSIONS)):
+        for what in view.uses.get(key, ()):
+            value = what.text(key)
+            if value and value not in words:
+                message, fix = f"{key} is {value[:60]}, which is not known", f"use one of {', '.join(words)}"
+                yield view.at("agent_known", DiagnosticSeverity.error, what, message, key=key, fix=fix)
+
+
+def variables(view: RuleContext) -> Iterator[Diagnostic]:
+    """Only `$goal` is replaced in a prompt."""
+    for stage in view.stages_with("prompt"):
+        names = dict.fromkeys(_VARIABLE.findall(stage.prompt))
+        names.pop("goal", None)
+        if names:
+            shown = name_list(f"${name}" for name in names)
+            message = f"{shown} in the prompt of {stage.id} is not replaced: only $goal is"
+            fix = "write the value itself; stages also see the context before their prompt"
+            yield view.at("variables", WARNING, stage, message, key="prompt", fix=fix)
+
+
 def child_dotfile(view: RuleContext) -> Iterator[Diagnostic]:
     for stage in view.of_kind("stack.manager_loop"):
-        if not (view.pipeline.text("stack.child_dotfile") or stage.text("stack.child_dotfile")):
+        resolves = stage.text("stack.child_resolve") or view.pipeline.text("stack.child_resolve")
+        if resolves not in ("", "late", "create"):
+            message = f"stack.child_resolve is {resolves}, and not create or late"
+            yield view.at(
+                "child_dotfile", DiagnosticSeverity.error, stage, message, key="stack.child_resolve",
+                fix="write stack.child_resolve=late to read the child when its manager starts it",
+            )  # fmt: skip
+        named = view.pipeline.text("stack.child_dotfile") or stage.text("stack.child_dotfile")
+        if not named and resolves != "late":
             message = f"manager {stage.id} has no child pipeline"
             fix = 'add graph [stack.child_dotfile="child.dot"]'
             yield view.at("child_dotfile", WARNING, stage, message, fix=fix)
@@ -240,7 +287,10 @@ ADVICE: Final[tuple[Check, ...]] = (
     tool_command,
     goal_missing,
     provider_known,
+    agent_known,
+    variables,
     child_dotfile,
     attribute_known,
+    *REFERENCES,
     *PARALLEL,
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import posixpath
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +27,10 @@ class FileAccess(msgspec.Struct, frozen=True, kw_only=True):
 
     base: Path
     confined: bool = True
+
+    @property
+    def root(self) -> Path:
+        return self.base.resolve()
 
     def find(self, name: str, beside: Path | None = None) -> Path:
         """The file of that name, relative to the folder `beside`. Raises FileRefusedError."""
@@ -57,6 +63,32 @@ class FileAccess(msgspec.Struct, frozen=True, kw_only=True):
             raise FileRefusedError(f"{name} is not UTF-8 text", fix="save it as UTF-8") from None
         except OSError as error:
             raise FileRefusedError(f"{name} cannot be read: {error.strerror}") from None
+
+
+class RequestFiles(msgspec.Struct, frozen=True):
+    """The files of one request, by name: nothing of the machine is read."""
+
+    texts: Mapping[str, str] = {}
+    confined: bool = True
+
+    @property
+    def root(self) -> Path:
+        return Path()
+
+    def find(self, name: str, beside: Path | None = None) -> Path:
+        """Raises FileRefusedError."""
+        found = posixpath.normpath(posixpath.join((beside or self.root).as_posix(), name))
+        if found not in self.texts:
+            raise FileRefusedError(
+                f"{found[:200]} is not one of the files of the request", fix="send its text in `files`"
+            )
+        return Path(found)
+
+    def read(self, path: Path, name: str) -> str:
+        return self.texts[path.as_posix()]
+
+
+PipelineFiles = FileAccess | RequestFiles
 
 
 def access_of(path: str) -> FileAccess | None:

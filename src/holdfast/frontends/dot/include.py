@@ -1,7 +1,10 @@
-"""Includes other files in a pipeline: prompts by `@file`, whole pipelines by `subgraph_file`."""
+"""Reads the other files of a pipeline: prompts by `@file`, whole pipelines by `subgraph_file`, and the child
+pipelines of its managers."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Collection
 from pathlib import Path
 from typing import Final, cast
 
@@ -11,39 +14,55 @@ from holdfast.errors import InputError, PipelineSyntaxError
 from holdfast.frontends.dot.builtin_transforms import BUILT_IN_TRANSFORMS
 from holdfast.frontends.dot.diagnostics import Diagnostic, DiagnosticSeverity
 from holdfast.frontends.dot.document import Pipeline, Stage
-from holdfast.frontends.dot.files import FileAccess, FileRefusedError
+from holdfast.frontends.dot.files import FileAccess, FileRefusedError, PipelineFiles
+from holdfast.frontends.dot.handler_kinds import BUILT_IN, kind_of
+from holdfast.frontends.dot.lint import validate
 from holdfast.frontends.dot.merge import embed
 from holdfast.frontends.dot.parse import parse
 from holdfast.frontends.dot.rule_context import RuleContext
 from holdfast.frontends.dot.stylesheet import ATTRIBUTE
 
 INCLUDE: Final = "subgraph_file"
+CHILD: Final = "stack.child_dotfile"
+RESOLVE: Final = "stack.child_resolve"
+LATE: Final = "late"
+"""As `stack.child_resolve`: the child is read when its manager starts it, not when the run is created."""
 DEEPEST: Final = 20
 MOST: Final = 500
-"""Maximum number of files that one pipeline may include; a file counts each time it is named."""
+"""Maximum number of files of one pipeline; a file counts each time it is named."""
+MOST_BYTES: Final = 8 * 1024 * 1024
 _REFUSED: Final = "this pipeline may not read files"
 _FIX_REFUSED: Final = "write the text itself, or run it from a file"
 
 
 class Inclusion:
-    """Includes the files of one pipeline. Files that cannot be included are reported in `diagnostics`."""
+    """Reads the files of one pipeline. Files that cannot be used are reported in `diagnostics`."""
 
-    def __init__(self, files: FileAccess | None, *, strict: bool = False) -> None:
+    def __init__(self, files: PipelineFiles | None, *, strict: bool = False) -> None:
         self.diagnostics: list[Diagnostic] = []
         self._files = files
         self._strict = strict
-        self._included = 0
+        self._read = 0
+        self._bytes = 0
 
     def whole(self, pipeline: Pipeline) -> Pipeline:
         """The pipeline with its files included. The caller applies `$goal` and the stylesheet."""
-        base = None if self._files is None else self._files.base.resolve()
-        trail = () if base is None or not pipeline.path else (Path(pipeline.path).resolve(),)
-        return self._texts(self._includes(pipeline, base, trail), base)
+        folder = None if self._files is None else self._files.root
+        return self._texts(self._includes(pipeline, folder, self._trail(pipeline)), folder)
+
+    def with_children(self, pipeline: Pipeline, known: Collection[str]) -> Pipeline:
+        """The transformed pipeline with the children of its managers. A pipeline without a file names them
+        relative to the current folder."""
+        self._files = self._files or FileAccess(base=Path.cwd(), confined=False)
+        return self._children(pipeline, self._files.root, self._trail(pipeline), known)
+
+    def _trail(self, pipeline: Pipeline) -> tuple[Path, ...]:
+        return () if self._files is None or not pipeline.path else (Path(pipeline.path).resolve(),)
 
     def _includes(self, pipeline: Pipeline, folder: Path | None, trail: tuple[Path, ...]) -> Pipeline:
         found = pipeline
         for stage in pipeline.stages.values():
-            if stage.text(INCLUDE) and self._included < MOST:
+            if stage.text(INCLUDE) and self._read < MOST:
                 child = self._child(pipeline, stage, folder, trail)
                 found = found if child is None else self._embedded(found, stage, child)
         return found
@@ -62,16 +81,10 @@ class Inclusion:
         name = stage.text(INCLUDE)
         try:
             path = self._find(name, folder)
-            if path in trail:
-                cycle = " -> ".join(each.name for each in (*trail[trail.index(path) :], path))
-                raise FileRefusedError(f"the pipelines include each other: {cycle}", "break the cycle")
-            self._included += 1
-            if len(trail) > DEEPEST or self._included == MOST:
-                limit = f"{DEEPEST} files deep or {MOST} in all"
-                raise FileRefusedError(f"including {name} exceeds the limit of {limit}", "include less")
-            assert self._files is not None
-            shown = str(Path(pipeline.path).parent / name) if pipeline.path else name
-            parsed = parse(self._files.read(path, name), path=shown, strict=self._strict)
+            _require_no_cycle(path, trail, "include")
+            parsed = parse(
+                self._text_of(path, name, len(trail)), path=_shown(pipeline, name), strict=self._strict
+            )
         except FileRefusedError as error:
             self._add_diagnostic(pipeline, stage, "include", error.message, fix=error.fix)
         except PipelineSyntaxError as error:
@@ -82,11 +95,94 @@ class Inclusion:
         return None
 
     def _prepared(self, child: Pipeline, path: Path, trail: tuple[Path, ...]) -> Pipeline:
-        """Its own goal and stylesheet are applied before it becomes part of another."""
-        found = self._texts(self._includes(child, path.parent, (*trail, path)), path.parent)
+        """Its managers name their children relative to the outermost file, before it becomes part of another.
+        Those of files that it includes do so already."""
+        found = self._transformed(child, path, trail)
+        stages = {
+            stage.id: replace(stage, attrs={**stage.attrs, CHILD: self._from_root(name, path.parent)})
+            for stage, name in managed_children(found)
+            if not stage.origin
+        }
+        return replace(found, stages={**found.stages, **stages}) if stages else found
+
+    def _transformed(self, pipeline: Pipeline, path: Path, trail: tuple[Path, ...]) -> Pipeline:
+        """With the files that it includes, and its own goal and stylesheet."""
+        found = self._texts(self._includes(pipeline, path.parent, (*trail, path)), path.parent)
         for transform in BUILT_IN_TRANSFORMS:
             found = transform.apply(found)
         return found
+
+    def _from_root(self, name: str, folder: Path) -> str:
+        """The name of a file in `folder` as seen from the outermost file; unchanged if it is not there."""
+        assert self._files is not None
+        try:
+            return os.path.relpath(self._files.find(name, folder), self._files.root)
+        except FileRefusedError:
+            return name
+
+    def _children(
+        self, pipeline: Pipeline, folder: Path, trail: tuple[Path, ...], known: Collection[str]
+    ) -> Pipeline:
+        found: dict[str, Pipeline] = {}
+        for stage, name in managed_children(pipeline):
+            if name in found or not stage.flag("stack.child_autostart", default=True):
+                continue
+            if LATE not in (stage.text(RESOLVE), pipeline.text(RESOLVE)) and self._read < MOST:
+                child = self._managed(pipeline, stage, name, folder, trail, known)
+                found |= {} if child is None else {name: child}
+        return replace(pipeline, children=found) if found else pipeline
+
+    def _managed(
+        self,
+        pipeline: Pipeline,
+        stage: Stage,
+        name: str,
+        folder: Path,
+        trail: tuple[Path, ...],
+        known: Collection[str],
+    ) -> Pipeline | None:
+        """The child of the manager `stage`, with its own children; None if it has an error."""
+        try:
+            path = self._find_child(name, folder)
+            _require_no_cycle(path, trail, "start")
+            text = self._text_of(path, name, len(trail))
+            parsed = parse(text, path=_shown(pipeline, name), strict=self._strict)
+        except FileRefusedError as error:
+            what, message = stage if CHILD in stage.attrs else pipeline, f"{CHILD}: {error.message}"
+            self._add_diagnostic(pipeline, what, "child_dotfile", message, fix=error.fix, key=CHILD)
+            return None
+        except PipelineSyntaxError as error:
+            self.diagnostics += cast("tuple[Diagnostic, ...]", error.facts["diagnostics"])
+            return None
+        child = self._transformed(parsed.pipeline, path, trail)
+        faults = [*parsed.diagnostics, *validate(child, (), known_types=known, strict=self._strict)]
+        self.diagnostics += [each for each in faults if each.severity is DiagnosticSeverity.error]
+        return self._children(child, path.parent, (*trail, path), known)
+
+    def _find_child(self, name: str, folder: Path) -> Path:
+        """Relative to the file that names it, else to the current folder."""
+        assert self._files is not None
+        try:
+            return self._files.find(name, folder)
+        except FileRefusedError:
+            if self._files.confined or not Path(name).is_file():
+                raise
+            return Path(name).resolve()
+
+    def _text_of(self, path: Path, name: str, depth: int = 0) -> str:
+        """Raises FileRefusedError."""
+        assert self._files is not None
+        self._read += 1
+        text = self._files.read(path, name)
+        self._bytes += len(text.encode())
+        if depth > DEEPEST or self._read == MOST:
+            limit = f"{DEEPEST} files deep or {MOST} in all"
+            raise FileRefusedError(f"including {name} exceeds the limit of {limit}", "include less")
+        if self._bytes > MOST_BYTES:
+            self._read = MOST
+            limit = f"{MOST_BYTES // 1024 // 1024} MB for all files of a pipeline"
+            raise FileRefusedError(f"including {name} exceeds the limit of {limit}", "include less")
+        return text
 
     def _texts(self, pipeline: Pipeline, folder: Path | None) -> Pipeline:
         stages = dict(pipeline.stages)
@@ -104,12 +200,10 @@ class Inclusion:
         if text.startswith("@@"):
             return text[1:]
         name = text[1:].strip()
-        if not text.startswith("@") or not name or len(name.split()) > 1:
+        if not text.startswith("@") or not name or len(name.split()) > 1 or self._read >= MOST:
             return None
         try:
-            path = self._find(name, folder)
-            assert self._files is not None
-            return self._files.read(path, name)
+            return self._text_of(self._find(name, folder), name)
         except FileRefusedError as error:
             escape = f"write @@{name[:40]} for a text that begins with @"
             fix = f"{error.fix}; {escape}" if error.fix else escape
@@ -136,3 +230,24 @@ class Inclusion:
         self.diagnostics.append(
             RuleContext(pipeline).at(rule, DiagnosticSeverity.error, what, message, key=key, fix=fix)
         )
+
+
+def managed_children(pipeline: Pipeline) -> list[tuple[Stage, str]]:
+    """The managers, each with the name of its child pipeline."""
+    return [
+        (stage, name)
+        for stage in pipeline.stages.values()
+        if kind_of(stage, BUILT_IN) == "stack.manager_loop"
+        and (name := stage.text(CHILD) or pipeline.text(CHILD))
+    ]
+
+
+def _require_no_cycle(path: Path, trail: tuple[Path, ...], verb: str) -> None:
+    if path in trail:
+        cycle = " -> ".join(each.name for each in (*trail[trail.index(path) :], path))
+        words = "include each other" if verb == "include" else "start each other in a cycle"
+        raise FileRefusedError(f"the pipelines {words}: {cycle}", "break the cycle")
+
+
+def _shown(pipeline: Pipeline, name: str) -> str:
+    return str(Path(pipeline.path).parent / name) if pipeline.path else name

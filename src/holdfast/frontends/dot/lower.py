@@ -7,8 +7,10 @@ becomes a `parallel` node: its branches are a sub-graph with its name, and one e
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from hashlib import sha256
 from typing import Any, Final
 
+import msgspec
 from msgspec.structs import replace
 
 from holdfast.errors import PipelineInvalidError
@@ -18,10 +20,10 @@ from holdfast.frontends.dot.parallel_regions import PARALLEL, Region, Regions
 from holdfast.frontends.dot.policies import branches_of, node_of
 from holdfast.frontends.dot.render import render
 from holdfast.frontends.dot.values import Duration
-from holdfast.model.fingerprint import REQUIRES
+from holdfast.model.fingerprint import PIPELINES, REQUIRES
 from holdfast.model.graph import END, Edge, EdgeKind, GraphSpec, InDoubt, Node
 
-DIALECT: Final = "attractor"
+DIALECT: Final = PIPELINES
 MAX_VISITS: Final = 100
 MAX_GOAL_JUMPS: Final = 10
 MAX_RESTARTS: Final = 10
@@ -30,12 +32,9 @@ _REPEATED: Final = 10
 _SOME: Final = 1_000
 
 
-def lower(
-    pipeline: Pipeline, *, known_types: Collection[str] = BUILT_IN, requires: Collection[str] = ()
-) -> GraphSpec:
-    """Call it after transforms and validation. A problem that remains is read as the specification says.
-    `requires`: what a worker must have (`attractor.requirements`)."""
-    return _Lowering(pipeline, known_types, requires).whole()
+def lower(pipeline: Pipeline, *, known_types: Collection[str] = BUILT_IN) -> GraphSpec:
+    """Call it after transforms and validation. A problem that remains is read as the specification says."""
+    return _Lowering(pipeline, known_types).whole()
 
 
 def edge_ids(pipeline: Pipeline) -> dict[str, Link]:
@@ -56,10 +55,24 @@ def context_of(pipeline: Pipeline) -> dict[str, Any]:
     return {"graph.goal": pipeline.goal, **found}
 
 
-def _document(pipeline: Pipeline, requires: Collection[str]) -> dict[str, Any]:
-    """What is stored with the graph, and therefore goes with every run, fork and export of it."""
-    found: dict[str, Any] = {"dialect": DIALECT, "source": render(pipeline), REQUIRES: sorted(requires)}
+def document_of(pipeline: Pipeline) -> dict[str, Any]:
+    """What is stored with the graph, and therefore goes with every run, fork and export of it. Each child
+    pipeline is there once, by its digest."""
+    files: dict[str, Any] = {}
+    found: dict[str, Any] = {"dialect": DIALECT, **_stored(pipeline, files)}
+    found |= {"files": files} if files else {}
     return {**found, "submitted": True} if pipeline.submitted else found
+
+
+def _stored(pipeline: Pipeline, files: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {"source": render(pipeline), REQUIRES: sorted(pipeline.requires or ())}
+    children: dict[str, str] = {}
+    for name, child in pipeline.children.items():
+        text = _stored(child, files)
+        digest = sha256(msgspec.json.encode(text, order="sorted")).hexdigest()
+        files[digest] = text
+        children[name] = digest
+    return {**found, "children": children} if children else found
 
 
 def _plain(value: Any) -> Any:
@@ -67,9 +80,8 @@ def _plain(value: Any) -> Any:
 
 
 class _Lowering:
-    def __init__(self, pipeline: Pipeline, known: Collection[str], requires: Collection[str]) -> None:
+    def __init__(self, pipeline: Pipeline, known: Collection[str]) -> None:
         self.pipeline = pipeline
-        self.requires = requires
         self.kinds = {name: kind_of(stage, known) for name, stage in pipeline.stages.items()}
         self.regions = Regions(pipeline, self.kinds)
         self.made = 0
@@ -96,7 +108,7 @@ class _Lowering:
             frozenset(),
             retry_target=self.pipeline.text("retry_target") or None,
             fallback_retry_target=self.pipeline.text("fallback_retry_target") or None,
-            document=_document(self.pipeline, self.requires),
+            document=document_of(self.pipeline),
         )
 
     def graph(self, name: str, starts: Iterable[str], stops: frozenset[str], **more: Any) -> GraphSpec:

@@ -9,6 +9,9 @@ from msgspec.structs import replace
 
 from holdfast.errors import InputError
 from holdfast.frontends.dot.document import Link, Pipeline, SourceLocation, Stage
+from holdfast.frontends.dot.handler_kinds import kind_of
+from holdfast.frontends.dot.parallel_regions import PARALLEL, stages_in_branches
+from holdfast.frontends.dot.references import with_names
 from holdfast.frontends.dot.rule_context import RuleContext
 from holdfast.frontends.dot.values import Value
 
@@ -19,14 +22,19 @@ _RETRIES: Final = {
     "default_max_retry": "max_retries",
     "default_max_retries": "max_retries",
 }
+_MODEL: Final = ("llm_model", "llm_provider", "reasoning_effort")
+_AGENT: Final = ("agent_permissions", "agent_idle_timeout")
 _INHERITED: Final = {
-    **{key: key for key in ("llm_model", "llm_provider", "reasoning_effort", "max_visits", "fail_closed")},
+    **{key: key for key in (*_MODEL, *_AGENT, "max_visits", "fail_closed")},
     "default_fidelity": "fidelity",
 }
 _GATE_TARGETS: Final = ("retry_target", "fallback_retry_target")
 _AT_THE_END: Final = ("class", "goal_gate", *_GATE_TARGETS)
 _AT_THE_BEGINNING: Final = ("class", "max_visits")
-_FOR_ALL: Final = ("llm_model", "llm_provider", "reasoning_effort", "fidelity", "thread_id")
+_ON_FAILURE: Final = "outcome=fail"
+_LAST: Final = -1_000_000
+"""The weight of an edge that every other edge comes before."""
+_FOR_ALL: Final = (*_MODEL, "agent", *_AGENT, "fidelity", "thread_id")
 
 
 def merge(into: Pipeline, other: Pipeline, *, prefix: str = "") -> Pipeline:
@@ -49,7 +57,8 @@ def merge(into: Pipeline, other: Pipeline, *, prefix: str = "") -> Pipeline:
 
 def embed(into: Pipeline, at: str, other: Pipeline) -> Pipeline:
     """Replace the stage `at` by `other`. That stage becomes the entry; the exit of `other` becomes the stage
-    from which the edges of `at` leave, with the outcome of the stage that ran last inside.
+    from which the edges of `at` leave, with the outcome of the stage that ran last inside. A stage inside
+    that fails with no way on leads there too, if `at` has an answer to a failure.
     Raises InputError if `other` does not have exactly one start and one exit, or an id is in both."""
     view = RuleContext(other)
     if len(view.starts) != 1 or len(view.exits) != 1:
@@ -62,7 +71,7 @@ def embed(into: Pipeline, at: str, other: Pipeline) -> Pipeline:
     names = {name: f"{at}{SEPARATOR}{name}" for name in other.stages} | {start: at}
     inner = renamed(_with_graph_defaults(other), names)
     way_out = names[end]
-    placed = {name: _placed(each, stage) for name, each in inner.stages.items()}
+    placed = {name: _placed(each, stage, other.path) for name, each in inner.stages.items()}
     placed[at] = _passage(stage, at, stage.label, _AT_THE_BEGINNING)
     placed[way_out] = _passage(stage, way_out, f"{stage.label}: done", _AT_THE_END)
     others = {name: each for name, each in into.stages.items() if name != at}
@@ -70,7 +79,37 @@ def embed(into: Pipeline, at: str, other: Pipeline) -> Pipeline:
         raise InputError(f"stage {taken[0]} exists already.", hint="Give one of the two another id.")
     links = [replace(link, source=way_out) if link.source == at else link for link in into.links]
     inside = [replace(link, place=_of(stage), places={}) for link in inner.links]
+    if _has_fail_edge(into, stage):
+        inside += _failure_links(other, names, way_out, _of(stage))
     return replace(into, stages=_in_order(into, at, placed), links=(*links, *inside))
+
+
+def _has_fail_edge(into: Pipeline, stage: Stage) -> bool:
+    """Whether a failure of the stage may lead anywhere: by a condition, a diamond or a retry target."""
+    leads = (
+        link.condition or into.stages[link.target].shape == "diamond"
+        for link in into.outgoing[stage.id]
+        if link.target in into.stages
+    )
+    return any(leads) or any(stage.text(key) for key in _GATE_TARGETS)
+
+
+def _failure_links(
+    other: Pipeline, names: Mapping[str, str], way_out: str, place: SourceLocation
+) -> list[Link]:
+    """From each stage of `other` to its exit, for a failure that no other edge of the stage takes. Branches
+    of a fan-out and stages with a retry target answer their failures themselves."""
+    kinds = {name: kind_of(stage) for name, stage in other.stages.items()}
+    inside = stages_in_branches(other, kinds)
+    attrs: dict[str, Value] = {"condition": _ON_FAILURE, "weight": _LAST}
+    return [
+        Link(source=names[name], target=way_out, attrs=attrs, place=place)
+        for name, stage in other.stages.items()
+        if kinds[name] not in ("start", "exit", PARALLEL)
+        and name not in inside
+        and not any(stage.text(key) for key in _GATE_TARGETS)
+        and not any(link.weight == _LAST for link in other.outgoing[name])
+    ]
 
 
 def _in_order(into: Pipeline, at: str, placed: Mapping[str, Stage]) -> dict[str, Stage]:
@@ -84,9 +123,9 @@ def _of(stage: Stage) -> SourceLocation:
     return stage.places.get("subgraph_file", stage.place)
 
 
-def _placed(inner: Stage, outer: Stage) -> Stage:
+def _placed(inner: Stage, outer: Stage, path: str) -> Stage:
     """The inner stage, at the place where the outer file includes it, with the classes of both, so that both
-    stylesheets apply to it."""
+    stylesheets apply to it. `path`: the file that it is from."""
     derived = tuple(dict.fromkeys((*outer.derived, *inner.derived)))
     own = tuple(dict.fromkeys((*_own(inner), *_own(outer))))
     given = {key: outer.attrs[key] for key in _FOR_ALL if key in outer.attrs}
@@ -94,6 +133,7 @@ def _placed(inner: Stage, outer: Stage) -> Stage:
     return replace(
         inner,
         attrs=attrs,
+        origin=inner.origin or path,
         place=_of(outer),
         places={},
         classes=tuple(dict.fromkeys((*own, *derived))),
@@ -138,10 +178,13 @@ def _given(other: Pipeline, keys: Mapping[str, str]) -> dict[str, Value]:
 def renamed(pipeline: Pipeline, names: Mapping[str, str]) -> Pipeline:
     """The same pipeline with other ids, also in attributes that name a stage."""
 
+    def attribute(key: str, value: Value) -> Value:
+        if key == "prompt" and isinstance(value, str):
+            return with_names(value, names)
+        return names.get(str(value), value) if key in _TARGETS else value
+
     def attributes(attrs: Mapping[str, Value]) -> dict[str, Value]:
-        return {
-            key: names.get(str(value), value) if key in _TARGETS else value for key, value in attrs.items()
-        }
+        return {key: attribute(key, value) for key, value in attrs.items()}
 
     def stage(name: str, each: Stage) -> Stage:
         return replace(each, id=names[name], attrs=attributes(each.attrs))

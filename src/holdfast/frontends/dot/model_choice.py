@@ -11,6 +11,7 @@ from holdfast.frontends.dot.document import Pipeline, Stage
 DEFAULT_EFFORT: Final = "high"
 PROVIDERS: Final = frozenset({"anthropic", "openai", "gemini"})
 """The providers that can be found from a model's name."""
+PROVIDER_ALIASES: Final = {"google": "gemini"}
 _BEGINNINGS: Final = {
     "claude": "anthropic",
     "gpt": "openai",
@@ -35,6 +36,7 @@ def model_choice(stage: Stage, pipeline: Pipeline) -> ModelChoice:
     """Call it after the transforms of the pipeline, which apply its stylesheet."""
     model = stage.text("llm_model") or pipeline.text("llm_model")
     provider = stage.text("llm_provider") or pipeline.text("llm_provider") or provider_of(model)
+    provider = PROVIDER_ALIASES.get(provider, provider)
     effort = stage.text("reasoning_effort") or pipeline.text("reasoning_effort") or DEFAULT_EFFORT
     return ModelChoice(model=model, provider=provider, effort=effort)
 
@@ -42,6 +44,7 @@ def model_choice(stage: Stage, pipeline: Pipeline) -> ModelChoice:
 def provider_of(model: str) -> str:
     """Found from `provider/model`, or from how the model's name begins. Empty if it is not known."""
     named, slash, rest = model.lower().partition("/")
+    named = PROVIDER_ALIASES.get(named, named) if slash else named
     if slash and named in PROVIDERS:
         return named
     name = rest or named

@@ -90,6 +90,16 @@ class Regions:
         return not any((name in cut or not self.following(name)) and name != join for name in passed)
 
 
+def stages_in_branches(pipeline: Pipeline, kinds: Mapping[str, str]) -> set[str]:
+    """The stages between any parallel stage and its join."""
+    regions, found = Regions(pipeline, kinds), set[str]()
+    for name, kind in kinds.items():
+        if kind == PARALLEL:
+            region = regions.of(name, frozenset())
+            found |= reach(region.starts, regions.following, region.stops) - region.stops
+    return found
+
+
 class _Spreading:
     """The distance of each stage that a branch can reach, step by step; it does not continue past `cut`."""
 

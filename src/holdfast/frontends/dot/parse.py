@@ -13,6 +13,7 @@ import msgspec
 from holdfast.errors import PipelineSyntaxError
 from holdfast.frontends.dot.diagnostics import Diagnostic
 from holdfast.frontends.dot.document import Link, Pipeline, SourceLocation, SourceLocations, Stage
+from holdfast.frontends.dot.handler_kinds import with_ordinary_names
 from holdfast.frontends.dot.header import NAMES, HeaderReader
 from holdfast.frontends.dot.lex import ARROW, BAD, END, NUMBER, STRING, UNDIRECTED, WORD, TokenBuffer
 from holdfast.frontends.dot.literals import id_of
@@ -107,6 +108,11 @@ def parse(source: str | bytes, *, path: str = "", strict: bool = False) -> Parse
     except TooManyError:
         faults.raise_if_any()
         raise
+    pipeline, ordinary = with_ordinary_names(pipeline)
+    for stage, shaped in ordinary:
+        message = f"stage {stage.id} is an ordinary stage, because {shaped.id} has shape={shaped.shape}"
+        fix = f"rename it, or remove the shape of {shaped.id}"
+        faults.warn("ordinary_name", message, stage.place, fix=fix)
     faults.raise_if_any()
     found = sorted(faults.found, key=lambda one: (one.place.line, one.place.column))
     return ParseResult(pipeline, tuple(found))

@@ -66,7 +66,7 @@ class RuleContext:
         """By shape; by name where no other shape was chosen, or where no stage has the shape."""
         stages = self.pipeline.stages
         shaped = [stage for stage in stages.values() if stage.shape == shape]
-        named = [stages[name] for name in names if name in stages and stages[name].shape != shape]
+        named = [stage for stage in stages.values() if stage.id.lower() in names and stage.shape != shape]
         return shaped + [stage for stage in named if not shaped or "shape" not in stage.explicit]
 
     def reading(self, condition: str) -> ParsedCondition:
@@ -92,7 +92,11 @@ class RuleContext:
         key: str = "",
         fix: str = "",
     ) -> Diagnostic:
-        """A diagnostic about the pipeline, a stage or an edge, at its attribute `key` if that is written."""
+        """A diagnostic about the pipeline, a stage or an edge, at its attribute `key` if that is written. A
+        stage of an included file is named with that."""
+        of = self.pipeline.stages.get(what.source) if isinstance(what, Link) else what
+        if isinstance(of, Stage) and of.origin:
+            message = f"in {of.origin}: {message}"
         return Diagnostic(
             rule=rule,
             severity=severity,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from holdfast.frontends.dot.diagnostics import Diagnostic, DiagnosticSeverity
-from holdfast.frontends.dot.document import Link
+from holdfast.frontends.dot.document import Link, Stage
 from holdfast.frontends.dot.rule_context import Check, RuleContext, name_list
 from holdfast.frontends.dot.stylesheet import ATTRIBUTE, parse_stylesheet
 
@@ -30,11 +30,31 @@ def terminal_node(view: RuleContext) -> Iterator[Diagnostic]:
     fix = "give exactly one stage shape=Msquare"
     found = view.exits
     if not found:
-        yield view.at("terminal_node", ERROR, view.pipeline, "the pipeline has no exit", fix=fix)
+        ends = dead_ends(view)
+        message, fixed = "the pipeline has no exit", fix
+        if ends:
+            # One message for the missing exit and the end that was meant to be it.
+            last = ends[-1]
+            message += (
+                f": no edge leaves {name_list(stage.id for stage in ends)}, and an exit has shape=Msquare "
+                "or the id exit or end"
+            )
+            fixed = f"write {last.id} [shape=Msquare]" if len(ends) == 1 else fix
+        yield view.at("terminal_node", ERROR, ends[-1] if ends else view.pipeline, message, fix=fixed)
     elif len(found) > 1:
         names = name_list(stage.id for stage in found)
         message = f"a pipeline has exactly one exit, found {len(found)}: {names}"
         yield view.at("terminal_node", ERROR, found[1], message, key="shape", fix=fix)
+
+
+def dead_ends(view: RuleContext) -> list[Stage]:
+    """Stages apart from the exit that no edge leaves. A gate asks a person where to go."""
+    exits = {stage.id for stage in view.exits}
+    return [
+        stage
+        for stage in view.pipeline.stages.values()
+        if stage.id not in exits and not view.leaving(stage) and view.kinds[stage.id] != "wait.human"
+    ]
 
 
 def reachability(view: RuleContext) -> Iterator[Diagnostic]:
@@ -131,7 +151,7 @@ def stylesheet_syntax(view: RuleContext) -> Iterator[Diagnostic]:
             line = text.count("\n", 0, fault.offset) + 1
             column = fault.offset - text.rfind("\n", 0, fault.offset)
             message = f"{fault.message}, at line {line}, column {column} of the stylesheet"
-            yield view.at("stylesheet_syntax", severity, view.pipeline, message, key=ATTRIBUTE)
+            yield view.at("stylesheet_syntax", severity, view.pipeline, message, key=ATTRIBUTE, fix=fault.fix)
 
 
 def type_known(view: RuleContext) -> Iterator[Diagnostic]:

@@ -27,8 +27,8 @@ ALIASES: Final = {"model": "llm_model", "provider": "llm_provider"}
 _TOKEN: Final = re.compile(
     r"""(?P<gap>\s+|/\*.*?\*/)
       | (?P<text>"(?:[^"\\]|\\.)*" | '(?:[^'\\]|\\.)*')
-      | (?P<mark>[{};:])
-      | (?P<word>[^\s{};:"']+)
+      | (?P<mark>[{};:=])
+      | (?P<word>[^\s{};:="']+)
       | (?P<wrong>["'].*|.)""",
     re.VERBOSE | re.DOTALL,
 )
@@ -46,6 +46,7 @@ class StyleRule(NamedTuple):
 class StylesheetProblem(NamedTuple):
     message: str
     offset: int
+    fix: str = ""
 
 
 class Stylesheet(NamedTuple):
@@ -186,11 +187,15 @@ class _Parser:
         name = self._take()
         key = ALIASES.get(name.text, name.text)
         if key != name.text:
-            self._aliases.append(StylesheetProblem(f"{name.text} is read as {key}", name.offset))
+            message = f"{name.text} is read as {key}"
+            self._aliases.append(StylesheetProblem(message, name.offset, f"write {key}"))
         if name.kind != "word" or key not in PROPERTIES:
             self._wrong(f"a property must be one of {', '.join(PROPERTIES)}", name)
             return False
-        if self._next.text != ":":
+        if self._next.text == "=":
+            message = f"= after {name.text} is read as :"
+            self._aliases.append(StylesheetProblem(message, self._next.offset, f"write {key}: VALUE"))
+        elif self._next.text != ":":
             self._wrong(f"expected : after {name.text}", self._next)
             return False
         self._take()
@@ -207,7 +212,7 @@ class _Parser:
             return _UNESCAPE.sub(r"\1", self._take().text[1:-1])
         parts: list[str] = []
         end = self._next.offset
-        while self._next.offset == end and (self._next.kind == "word" or self._next.text == ":"):
+        while self._next.offset == end and (self._next.kind == "word" or self._next.text in ":="):
             parts.append(self._take().text)
             end += len(parts[-1])
         return "".join(parts)

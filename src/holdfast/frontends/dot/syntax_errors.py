@@ -67,6 +67,9 @@ class Faults:
         if self._strict and len(self.found) >= MOST_ERRORS:
             raise TooManyError
 
+    def warn(self, rule: str, message: str, place: SourceLocation, *, fix: str) -> None:
+        self._add(rule, DiagnosticSeverity.warning, message, place, fix)
+
     def raise_if_any(self) -> None:
         if any(one.severity is DiagnosticSeverity.error for one in self.found):
             raise syntax_error_for(sorted(self.found, key=lambda one: (one.place.line, one.place.column)))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -15,7 +14,7 @@ from holdfast.frontends.dot.builtin_transforms import VariableExpansionTransform
 from holdfast.frontends.dot.diagnostics import Diagnostic, DiagnosticSeverity
 from holdfast.frontends.dot.document import Pipeline
 from holdfast.frontends.dot.files import FileAccess as FileAccess
-from holdfast.frontends.dot.files import FileRefusedError, access_of
+from holdfast.frontends.dot.files import PipelineFiles, access_of
 from holdfast.frontends.dot.handler_kinds import BUILT_IN
 from holdfast.frontends.dot.include import Inclusion
 from holdfast.frontends.dot.lint import LintRule, require_valid, validate
@@ -24,8 +23,6 @@ from holdfast.frontends.dot.merge import merge as merge
 from holdfast.frontends.dot.parse import parse
 from holdfast.frontends.dot.rule_context import RuleContext
 from holdfast.frontends.dot.stylesheet import StylesheetTransform as StylesheetTransform
-
-CHILD: Final = "stack.child_dotfile"
 
 
 class PrepareResult(msgspec.Struct, frozen=True):
@@ -48,22 +45,24 @@ def prepare(
     *,
     path: str = "",
     strict: bool = False,
-    files: FileAccess | None = None,
+    files: PipelineFiles | None = None,
     transforms: Iterable[AnyTransform] = (),
     extra_rules: Sequence[LintRule] = (),
     known_types: Collection[str] = BUILT_IN,
 ) -> PrepareResult:
     """`transforms` run after the built-in ones, in their order. Files that the pipeline names are read with
-    `files`; without it, only a pipeline with a path may name files. Raises PipelineSyntaxError."""
+    `files`; without it, only a pipeline with a path may name files, apart from child pipelines. Raises
+    PipelineSyntaxError."""
     parsed = parse(source, path=path, strict=strict)
     inclusion = Inclusion(files or access_of(path), strict=strict)
     pipeline = inclusion.whole(parsed.pipeline)
     found = [*parsed.diagnostics, *inclusion.diagnostics]
+    included = len(inclusion.diagnostics)
     for transform in (*BUILT_IN_TRANSFORMS, *transforms):
         pipeline = _transformed(pipeline, transform, found)
     found += validate(pipeline, extra_rules, known_types=known_types, strict=strict)
-    found += _missing_children(pipeline, files or access_of(path))
-    return PrepareResult(pipeline, tuple(found))
+    pipeline = inclusion.with_children(pipeline, known_types)
+    return PrepareResult(pipeline, (*found, *inclusion.diagnostics[included:]))
 
 
 def _transformed(pipeline: Pipeline, transform: AnyTransform, found: list[Diagnostic]) -> Pipeline:
@@ -85,23 +84,3 @@ def _transformed(pipeline: Pipeline, transform: AnyTransform, found: list[Diagno
         )
     )
     return pipeline
-
-
-def _missing_children(pipeline: Pipeline, files: FileAccess | None) -> list[Diagnostic]:
-    """Report a missing child pipeline now, not when its manager starts it."""
-    if files is None:
-        return []
-    view = RuleContext(pipeline)
-    managers = list(view.of_kind("stack.manager_loop"))
-    found: list[Diagnostic] = []
-    for what in (pipeline, *managers) if managers else ():
-        name = what.text(CHILD)
-        try:
-            if name and not (not files.confined and Path(name).is_file()):
-                files.find(name)
-        except FileRefusedError as error:
-            message = f"{CHILD}: {error.message}"
-            found.append(
-                view.at("child_dotfile", DiagnosticSeverity.warning, what, message, key=CHILD, fix=error.fix)
-            )
-    return found

@@ -35,6 +35,11 @@ def resolution_of(row: HoldRow) -> dict[str, Any]:
     return msgspec.json.decode(row.resolution) if row.resolution else {}
 
 
+def placed_decision(row: HoldRow) -> str | None:
+    """The decision that can still be undone; None if there is none, or the answer has no options."""
+    return msgspec.json.decode(row.placed).get("decision") if row.placed else None
+
+
 def decided(row: HoldRow, *, draft_saved: bool = False) -> HoldDecidedError:
     """Names who decided (RS-5)."""
     resolution = resolution_of(row)
@@ -105,12 +110,14 @@ def require_content(row: HoldRow, shown: str | None) -> None:
 def require_free(row: HoldRow, actor: str, now: int) -> None:
     """Raises HoldClaimedError while another person's decision can still be undone."""
     if row.placed_by is not None and not same_person(row.placed_by, actor):
-        until = iso(row.placed_until or now)
+        until, decision = iso(row.placed_until or now), placed_decision(row)
+        how = f": {decision!r}" if decision else ""
         raise HoldClaimedError(
-            f"{row.placed_by} has decided hold {row.id}; the decision is final at {until} unless they "
+            f"{row.placed_by} has decided hold {row.id}{how}; the decision is final at {until} unless they "
             f"undo it.",
             hold=row.id,
             placed_by=row.placed_by,
+            placed_decision=decision,
             placed_until=row.placed_until,
         )
 

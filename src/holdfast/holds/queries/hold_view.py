@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from holdfast.holds.actions.conflicts import placed_decision
 from holdfast.types.clock import MICROS, iso
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus
@@ -80,6 +81,7 @@ def _added(row: HoldRow) -> dict[str, Any]:
         "cancelled_at": _at(row.closed_at) if cancelled else None,
         "cancel_reason": row.closed_reason if cancelled else None,
         "placed_by": row.placed_by,
+        "placed_decision": placed_decision(row),
         "placed_until": _at(row.placed_until),
         "paused_at": _at(row.paused_at),
         "started_by": row.started_by,

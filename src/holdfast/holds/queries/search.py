@@ -1,6 +1,7 @@
 """Search queries for holds: `priority>=high due<2d flow:refund invoice`.
 
 Words with a known name restrict the list; the rest is searched in the prompt and at the beginning of the id.
+A word with an unknown name is refused: `text:` searches for it as it is.
 AND across the names, OR within each (LI-1).
 """
 
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -25,9 +26,13 @@ from holdfast.types.text import require_text
 
 SIGNS: Final = (">=", "<=", ">", "<", ":")
 HAS: Final = ("comment",)
+TEXT: Final = "text"
 _NAME: Final = re.compile("[a-z_]{3,20}")
+_ANY_NAME: Final = re.compile("[a-z_]{2,20}")
 _PLAIN: Final = {"flow": "flow", "type": "type", "tag": "tags", "run": "run", "key": "instance_key"}
-WORDS: Final = "status: assignee:me group: role: flow: type: priority>=high due<2d age>1h tag: has:comment"
+WORDS: Final = (
+    "status: assignee:me group: role: flow: type: priority>=high due<2d age>1h tag: has:comment text:"
+)
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,8 +74,8 @@ class _Reading:
         name, sign, value = parted(word)
         read = _READERS.get(name)
         if read is None or not value:
-            require_no_misspelt(word, name, value, _READERS)
-            self._free.append(word)
+            require_known_name(word, (*_READERS, TEXT))
+            self._free.append(text_of(word) if name == TEXT and value else word)
             return
         with named(word):
             for each in value.split(","):
@@ -169,17 +174,30 @@ def parted(word: str) -> tuple[str, str, str]:
     return word[:at].lower(), sign, word[at + len(sign) :]
 
 
-def require_no_misspelt(word: str, name: str, value: str, known: Iterable[str]) -> None:
-    """A name that is nearly one of a condition is a mistake, and not a text to search for."""
-    near = near_names(name, known) if value else ()
-    if near:
-        raise InputError(
-            f"{name} is not a name of a condition.",
-            hint=f"Did you mean {' or '.join(near)}?",
-            reason="name",
-            known=near,
-            word=word,
-        )
+def require_known_name(word: str, known: Sequence[str]) -> None:
+    """A word with a name that no condition has is a mistake, and not a text to search for; an address is
+    one. Raises InputError."""
+    name, _, value = parted(word)
+    if name in known or not value or value.startswith("//") or _ANY_NAME.fullmatch(name) is None:
+        return
+    near, names = near_names(name, known), tuple(sorted(known))
+    as_text = f"Write {TEXT}:{word} to search for it as text."
+    hint = f"Did you mean {' or '.join(near)}?" if near else f"Known: {', '.join(names)}. {as_text}"
+    raise InputError(
+        f"{name} is not a name of a condition.",
+        hint=hint,
+        reason="name" if near else "unknown",
+        known=near or names,
+        word=word,
+    )
+
+
+def text_of(word: str) -> str:
+    """What `text:VALUE` searches for. Raises InputError for another sign."""
+    name, sign, value = parted(word)
+    with named(word):
+        require_colon(name, sign)
+    return value
 
 
 def near_names(name: str, known: Iterable[str]) -> tuple[str, ...]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-import msgspec
-
-from holdfast.holds.actions.conflicts import resolution_of
+from holdfast.holds.actions.conflicts import placed_decision, resolution_of
 from holdfast.types.clock import MICROS
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import HOLD_LABELS, HoldStatus
@@ -74,8 +72,8 @@ def placed_of(row: HoldRow, now: int) -> str:
     """`user:dana@acme decided 'reject'; final in 5 s`: a decision that can still be undone."""
     if row.placed is None or row.placed_until is None:
         return ""
-    data: dict[str, Any] = msgspec.json.decode(row.placed)
-    return f"{row.placed_by} decided {data.get('decision')!r}; final in {roughly(row.placed_until - now)}"
+    decision = placed_decision(row)
+    return f"{row.placed_by} decided {decision!r}; final in {roughly(row.placed_until - now)}"
 
 
 def why_of(row: HoldRow) -> str:

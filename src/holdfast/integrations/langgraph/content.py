@@ -122,8 +122,11 @@ class Codec:
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
         before: dict[str, StoredValue],
+        *,
+        whole: bool = False,
     ) -> tuple[GraphCheckpointRow, list[GraphValueRow], dict[str, StoredValue]]:
-        """`before`: what the parent refers to, by channel."""
+        """`before`: what the parent refers to, by channel. `whole`: all values are stored again, and none as
+        differences."""
         rest: dict[str, Any] = dict(checkpoint)
         values: dict[str, Any] = rest.pop("channel_values")
         stored: dict[str, StoredValue] = {}
@@ -132,11 +135,21 @@ class Codec:
         for channel, version in checkpoint["channel_versions"].items():
             if channel not in new_versions:
                 kept = before.get(channel)
-                if kept is not None and kept.ref.version == version:
+                if kept is not None and kept.ref.version == version and not whole:
                     stored[channel] = kept
+                    continue
+                # What it could refer to was deleted.
+                if kept is not None and kept.ref.version == version:
+                    typed = (kept.ref.type, kept.data)
+                elif channel in values:
+                    typed = self.dumps(values[channel])
+                else:
+                    continue
+                stored[channel], row = store_value(channel, version, typed, None)
+                rows += [] if row is None else [row]
             elif channel in values:
                 typed = self.dumps(values[channel])
-                earlier = before.get(channel) if self._deltas else None
+                earlier = before.get(channel) if self._deltas and not whole else None
                 stored[channel], row = store_value(channel, version, typed, earlier)
                 rows += [] if row is None else [row]
                 size, crc = len(typed[1]), stored[channel].crc

@@ -11,14 +11,14 @@ import socket
 import threading
 import weakref
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
-from holdfast.errors import HoldfastError, LeaseLostError, ThreadOwnedError
+from holdfast.errors import ConflictError, HoldfastError, LeaseLostError, ThreadOwnedError
 from holdfast.integrations.langgraph.portal import LoopThread
-from holdfast.integrations.langgraph.private_names import OnEnd
+from holdfast.integrations.langgraph.private_names import Invocation, idle_streams
 from holdfast.store.protocols import Store
 from holdfast.telemetry import log
 from holdfast.types.clock import MICROS
@@ -26,6 +26,8 @@ from holdfast.types.graph_thread import GraphClaim, GraphClaimRequest, GraphExte
 
 _AGAIN: Final = 0.02  # seconds between two attempts
 _ENDS_IN: Final = 0.1  # seconds from the write of an interrupt to the end of its invocation, mostly
+_RENEWALS: Final = 3  # in the time of a lease
+_UNUSED: Final = 5 * _RENEWALS  # renewals after which a stream may have been abandoned
 _RELEASES_TAKE: Final = 5.0  # seconds, at most, until a claim that is being released is gone
 
 
@@ -33,13 +35,21 @@ class ThreadClaim:
     """The right to write to a thread. It is given up at the end of the invocation that made it, or when this
     object is: a stream that was abandoned does not end."""
 
-    __slots__ = ("__weakref__", "claim", "end_is_seen", "thread", "used")
+    __slots__ = (
+        "__weakref__", "claim", "idle", "invocation", "thread", "unused", "used",
+    )  # fmt: skip
 
-    def __init__(self, thread: str, claim: GraphClaim, *, end_is_seen: bool) -> None:
+    def __init__(self, thread: str, claim: GraphClaim, invocation: Invocation | None) -> None:
         self.thread = thread
         self.claim = claim
-        self.end_is_seen = end_is_seen
+        self.invocation = invocation
         self.used = True  # since the last renewal
+        self.unused = 0  # renewals since
+        self.idle = 0  # renewals at which it was a stream that waits for its reader
+
+    @property
+    def end_is_seen(self) -> bool:
+        return self.invocation is not None
 
 
 class ThreadOwners:
@@ -74,10 +84,10 @@ class ThreadOwners:
         *,
         nested: bool = False,
         patience: float | None = None,
-        ends: OnEnd | None = None,
+        invocation: Invocation | None = None,
     ) -> ThreadClaim:
-        """Raises ThreadOwnedError. `nested`: the loop of a subgraph, which joins that of its graph. `ends`:
-        the claim is given up then."""
+        """Raises ThreadOwnedError. `nested`: the loop of a subgraph, which joins that of its graph.
+        `invocation`: the claim is given up at its end."""
         joined = self.owned.get(thread) or (self._live.get(thread) if nested else None)
         if joined is not None:
             return joined
@@ -94,7 +104,7 @@ class ThreadOwners:
             )
             answer = await self._ask_for(store, want)
             if isinstance(answer, GraphClaim):
-                return self._made(thread, answer, ends)
+                return self._made(thread, answer, invocation)
             if self._is_mine(answer) and not collected and self._live.get(thread) is not None:
                 # A stream that was abandoned may be in a cycle of objects, and with it its claim.
                 collected = True
@@ -121,14 +131,15 @@ class ThreadOwners:
             self._start()  # perhaps it was the first claim
             self._end(GraphExtension(tenant=self._tenant, thread=thread, claim=claim))
 
-    def _made(self, thread: str, claim: GraphClaim, ends: OnEnd | None) -> ThreadClaim:
-        made = ThreadClaim(thread, claim, end_is_seen=ends is not None)
+    def _made(self, thread: str, claim: GraphClaim, invocation: Invocation | None) -> ThreadClaim:
+        made = ThreadClaim(thread, claim, invocation)
         gone = GraphExtension(tenant=self._tenant, thread=thread, claim=claim)
         ending = weakref.finalize(made, self._end, gone)  # called once, there or here
         ending.atexit = False
-        if ends is not None:
+        if invocation is not None:
             # An exception that the program keeps, keeps the object too: so the end of the invocation counts.
-            ends(ending)
+            release = partial(self._end_now, ending, gone)
+            invocation.on_end(partial(self._end_in_thread, ending, release), release)
         with self._lock:
             self._live[thread] = made
         self._start()
@@ -140,15 +151,40 @@ class ThreadOwners:
                 self._wake = _nothing
                 self._loop.submit(self._serve())
 
-    def _end(self, gone: GraphExtension) -> None:
+    def _forget(self, gone: GraphExtension) -> None:
         live = self._live.get(gone.thread)
         if live is not None and live.claim == gone.claim:
             self._live.pop(gone.thread, None)
+
+    def _end(self, gone: GraphExtension) -> None:
+        self._forget(gone)
         self._ended.append(gone)
         wake = self._wake
         if wake is not None:
             with contextlib.suppress(RuntimeError):  # the loop is closed: the claim expires
                 wake()
+
+    def _end_in_thread(self, ending: Any, release: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        if self._loop.is_current:
+            ending()  # a stream is collected here
+        else:
+            self._loop.run(release())
+
+    async def _end_now(self, ending: Any, gone: GraphExtension) -> None:
+        """The caller of the invocation goes on when its thread is free. If the store does not answer, it goes
+        on without that, and the release is made later."""
+        if self._closed or ending.detach() is None:
+            ending()
+            return
+        self._forget(gone)
+        try:
+            async with asyncio.timeout(_RELEASES_TAKE):
+                await (await self._store()).release_graph_claim(gone)
+        except (HoldfastError, TimeoutError):
+            self._end(gone)
+        except BaseException:
+            self._end(gone)
+            raise
 
     def _is_mine(self, answer: GraphRefusal) -> bool:
         return answer.claim is not None and answer.claim.owner.startswith(f"{self._name}/")
@@ -199,7 +235,7 @@ class ThreadOwners:
         loop, woken = asyncio.get_running_loop(), asyncio.Event()
         self._wake = lambda: loop.call_soon_threadsafe(woken.set) and None
         woken.set()  # what has ended until now has woken nobody
-        interval = self._lease / MICROS / 3
+        interval = self._lease / MICROS / _RENEWALS
         due = loop.time() + interval
         while not self._closed:
             with contextlib.suppress(TimeoutError):
@@ -224,14 +260,27 @@ class ThreadOwners:
             # Perhaps its invocation has ended, and only a cycle of objects keeps it.
             gc.collect()
             await self._release_ended(store)
-        for each in list(self._live.values()):
-            each.used = False
+        abandoned = self._abandoned()
         claims = [
             GraphExtension(tenant=self._tenant, thread=each.thread, claim=each.claim)
             for each in list(self._live.values())
+            if each not in abandoned
         ]
         if claims:
             await store.extend_graph_claims(claims, self._lease)
+
+    def _abandoned(self) -> set[ThreadClaim]:
+        """Those of streams that have long waited for their readers. They expire; each lives again with the
+        next write, if no other has taken the thread."""
+        claims = list(self._live.values())
+        for each in claims:
+            each.unused = 0 if each.used else each.unused + 1
+            each.used = False
+        unused = {each.invocation: each for each in claims if each.unused >= _UNUSED and each.invocation}
+        idle = idle_streams(unused)
+        for invocation, each in unused.items():
+            each.idle = each.idle + 1 if invocation in idle else 0
+        return {each for each in unused.values() if each.idle > 1}
 
     async def _release_ended(self, store: Store, thread: str | None = None) -> None:
         """All of them, or those of one thread."""
@@ -270,6 +319,12 @@ def _nothing() -> None:
 
 def owned_error(thread: str, refusal: GraphRefusal) -> HoldfastError:
     claim = refusal.claim
+    if refusal.missing:
+        return ConflictError(
+            f"thread {thread!r} was deleted or pruned while it was written to.",
+            hint="Nothing was written. Try again.",
+            thread=thread,
+        )
     if refusal.lost or claim is None:
         return LeaseLostError(
             f"the claim of thread {thread!r} was taken over"

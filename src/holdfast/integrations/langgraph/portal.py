@@ -24,10 +24,14 @@ class LoopThread:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         loop = self._started()
-        if threading.current_thread() is self._thread:
+        if self.is_current:
             work.close()
             raise RuntimeError("a sync method was called from the thread that serves sync methods.")
         return asyncio.run_coroutine_threadsafe(work, loop).result()
+
+    @property
+    def is_current(self) -> bool:
+        return threading.current_thread() is self._thread
 
     @property
     def is_started(self) -> bool:

@@ -39,8 +39,9 @@ from holdfast.integrations.langgraph.content import (
 from holdfast.integrations.langgraph.interrupts import HoldOptions
 from holdfast.integrations.langgraph.ownership import ThreadClaim, ThreadOwners, owned_error
 from holdfast.integrations.langgraph.portal import LoopThread
-from holdfast.integrations.langgraph.private_names import OnEnd
-from holdfast.integrations.langgraph.values import StoredValue, ValueCache, ValueRef, rebuild
+from holdfast.integrations.langgraph.private_names import Invocation
+from holdfast.integrations.langgraph.stored_checkpoints import CheckpointReader
+from holdfast.integrations.langgraph.values import StoredValue, ValueCache
 from holdfast.store.protocols import Store
 from holdfast.telemetry import log
 from holdfast.types.clock import micros
@@ -168,28 +169,27 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
     # ------------------------------------------------------------------ reading
     @override
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        return await self._load(config, private_names.end_of_caller())
+        return await self._load(config, private_names.invocation_of_caller())
 
-    async def _load(self, config: RunnableConfig, ends: OnEnd | None) -> CheckpointTuple | None:
+    async def _load(self, config: RunnableConfig, invocation: Invocation | None) -> CheckpointTuple | None:
         place = place_of(config)
-        claim = await self._claim_of_loop(config, place, ends)
-        store = await self.store()
-        row = await store.graph_checkpoint(self.tenant, place.thread, place.ns, place.checkpoint)
-        key = (self.tenant, place.thread, place.ns)
-        if row is None:
-            # Perhaps another process has deleted the thread, and with it the values that are remembered.
-            self._cache.put(key, {})
-            return None
-        (stored,) = await self._stored(store, [row])
-        good = {c: v for c, v in stored.items() if isinstance(v, StoredValue)}
-        self._cache.put(key, good, row.id)
-        return self.codec.tuple(row, stored, {} if claim is None else {private_names.CLAIM: claim})
+        claim = await self._claim_of_loop(config, place, invocation)
+        store, key = await self.store(), (self.tenant, place.thread, place.ns)
+        found = None
+        while found is None:
+            row = await store.graph_checkpoint(self.tenant, place.thread, place.ns, place.checkpoint)
+            if row is None:
+                # Perhaps another process has deleted the thread, and with it the values that are remembered.
+                self._cache.put(key, {})
+                return None
+            found = await (await self._reader()).read(row)
+        self._cache.put(key, found.intact, found.row.id)
+        return self.codec.tuple(*found, {} if claim is None else {private_names.CLAIM: claim})
 
     async def _claim_of_loop(
-        self, config: RunnableConfig, place: ThreadPlace, ends: OnEnd | None
+        self, config: RunnableConfig, place: ThreadPlace, invocation: Invocation | None
     ) -> ThreadClaim | None:
-        """The load of a loop claims the thread, before any node runs; a read does not. `ends`: of the
-        invocation."""
+        """The load of a loop claims the thread, before any node runs; a read does not."""
         given = config.get("configurable") or {}
         if not self._fenced or private_names.RUNTIME not in given:
             return None
@@ -198,32 +198,23 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
             # A node that invokes a graph on another thread, with its own configuration, is no part of what
             # runs on that thread.
             nested = bool(given.get(private_names.TASK)) and not isinstance(claim, ThreadClaim)
-            claim = await self.owners.claim(place.thread, nested=nested, ends=ends)
+            claim = await self.owners.claim(place.thread, nested=nested, invocation=invocation)
             # The loop's own copy: a first invocation has no checkpoint that could carry it.
             given[private_names.CLAIM] = claim
         return claim
 
-    async def _stored(
-        self, store: Store, rows: Sequence[GraphCheckpointRow], channels: Sequence[str] | None = None
-    ) -> list[dict[str, StoredValue | str]]:
-        """The values of these checkpoints of one thread, in one read."""
-        codec = self.codec
-        refs: list[dict[str, ValueRef]] = []
-        for row in rows:
-            _, _, values = codec.head(row)
-            refs.append({c: r for c, r in values.items() if channels is None or c in channels})
-        numbers = {ref.number for each in refs for ref in each.values() if ref.number is not None}
-        found = await store.graph_values(self.tenant, rows[0].thread, sorted(numbers)) if numbers else []
-        return [rebuild(each, found) for each in refs]
+    async def _reader(self, channels: Sequence[str] | None = None) -> CheckpointReader:
+        return CheckpointReader(await self.store(), self.tenant, self.codec, channels)
 
     async def stored_values(self, row: GraphCheckpointRow) -> dict[str, StoredValue]:
         """Of one checkpoint, without those that are damaged."""
-        (stored,) = await self._stored(await self.store(), [row])
-        return {c: v for c, v in stored.items() if isinstance(v, StoredValue)}
+        found = await (await self._reader()).read(row)
+        return {} if found is None else found.intact
 
-    async def tuple_of(self, row: GraphCheckpointRow) -> CheckpointTuple:
-        (stored,) = await self._stored(await self.store(), [row])
-        return self.codec.tuple(row, stored, {})
+    async def tuple_of(self, row: GraphCheckpointRow) -> CheckpointTuple | None:
+        """None if it was deleted after its row was read."""
+        found = await (await self._reader()).read(row)
+        return None if found is None else self.codec.tuple(*found, {})
 
     @override
     async def alist(
@@ -241,22 +232,19 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
             page, after = await self._page(where, after, step)
             for each in page:
                 yield each
-            if len(page) < step:
+            if after is None:
                 return
             left = None if left is None else left - len(page)
 
     async def _page(
         self, where: GraphFilter, after: tuple[str, int] | None, limit: int
     ) -> tuple[list[CheckpointTuple], tuple[str, int] | None]:
+        """The checkpoints, and where the next page begins."""
         store, codec = await self.store(), self.codec
         rows = await store.graph_checkpoints(where, after=after, limit=limit)
-        found: dict[int, dict[str, StoredValue | str]] = {}
-        for thread in dict.fromkeys(row.thread for row in rows):
-            of_thread = [row for row in rows if row.thread == thread]
-            stored = await self._stored(store, of_thread)
-            found |= {row.number: values for row, values in zip(of_thread, stored, strict=True)}
-        tuples = [codec.tuple(row, found[row.number], {}) for row in rows]
-        return tuples, (rows[-1].id, rows[-1].number) if rows else None
+        found = await (await self._reader()).read_all(rows)
+        tuples = [codec.tuple(*each, {}) for each in found]
+        return tuples, (rows[-1].id, rows[-1].number) if len(rows) == limit else None
 
     def _filter(
         self, config: RunnableConfig | None, wanted: dict[str, Any] | None, before: RunnableConfig | None
@@ -298,7 +286,7 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
         while target is not None and remaining:
             rows = await store.graph_ancestors(self.tenant, place.thread, place.ns, target, limit=_ANCESTORS)
             for row in rows:
-                await self._add_history(store, codec, row, remaining, found)
+                await self._add_history(codec, row, remaining, found)
                 if not remaining:
                     break
             target = rows[-1].id if len(rows) == _ANCESTORS else None
@@ -308,7 +296,6 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
 
     async def _add_history(
         self,
-        store: Store,
         codec: Codec,
         row: GraphCheckpointRow,
         remaining: set[str],
@@ -317,8 +304,8 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
         for write in reversed(codec.pending(row)):
             if write[1] in remaining:
                 found[write[1]]["writes"].append(write)
-        (stored,) = await self._stored(store, [row], sorted(remaining))
-        for channel, value in stored.items():
+        there = await (await self._reader(sorted(remaining))).read(row)
+        for channel, value in ({} if there is None else there.values).items():
             found[channel]["seed"] = codec.value(value, row, channel)
             remaining.discard(channel)
 
@@ -334,13 +321,14 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
         place, store = place_of(config), await self.store()
         key = (self.tenant, place.thread, place.ns)
         before = await self._before(store, place, checkpoint, new_versions)
-        row, values, stored = self.codec.checkpoint(config, checkpoint, metadata, new_versions, before)
+        given, codec = (config, checkpoint, metadata, new_versions, before), self.codec
+        row, values, stored = codec.checkpoint(*given)
         new = self._cache.is_new(key, row.id)
-        await self._put(
-            store, config, GraphBatch(
-                tenant=self.tenant, thread=place.thread, checkpoints=(row,), values=tuple(values)
-            )
-        )  # fmt: skip
+        batch = GraphBatch(tenant=self.tenant, thread=place.thread, checkpoints=(row,), values=tuple(values))
+        if not await self._put(store, config, batch):
+            # The thread was deleted or pruned since it was read, and with it what the new values build on.
+            row, values, stored = codec.checkpoint(*given, whole=True)
+            await self._put(store, config, replace(batch, checkpoints=(row,), values=tuple(values)))
         self._cache.put(key, stored if new else {}, row.id)
         return config_for(place.thread, place.ns, row.id)
 
@@ -358,10 +346,7 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
                 tenant=self.tenant, thread=place.thread, ns=place.ns, id=place.checkpoint, unlisted=True
             )
         )
-        if not rows:
-            return known
-        (stored,) = await self._stored(store, rows)
-        return known | {c: v for c, v in stored.items() if isinstance(v, StoredValue)}
+        return known | (await self.stored_values(rows[0]) if rows else {})
 
     @override
     async def aput_writes(
@@ -381,7 +366,8 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
         if any(channel in (INTERRUPT, ERROR) for channel, _ in writes) and not (claim and claim.end_is_seen):
             self.owners.expect_end()
 
-    async def _put(self, store: Store, config: RunnableConfig, batch: GraphBatch) -> None:
+    async def _put(self, store: Store, config: RunnableConfig, batch: GraphBatch) -> bool:
+        """False: a value that it relies on was deleted meanwhile."""
         given = _claim_in(config)
         claim = self.claim_of(batch.thread)
         if given is not None:
@@ -390,7 +376,9 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
         refused = await self.owners.write(batch.thread, lambda: store.put_graph_rows(sent))
         if refused is not None:
             self._cache.drop(self.tenant, batch.thread)
-            raise owned_error(batch.thread, refused)
+            if not refused.missing:
+                raise owned_error(batch.thread, refused)
+        return refused is None
 
     def claim_of(self, thread: str) -> GraphClaim | None:
         """That of `own`, for calls that carry none."""
@@ -444,7 +432,7 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
     # ------------------------------------------------------------------ sync
     @override
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        return self._loop.run(self._load(config, private_names.end_of_caller()))
+        return self._loop.run(self._load(config, private_names.invocation_of_caller()))
 
     @override
     def list(

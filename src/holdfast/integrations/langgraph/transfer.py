@@ -41,6 +41,7 @@ from holdfast.types.graph_thread import (
     GraphBatch,
     GraphCheckpointRow,
     GraphFilter,
+    GraphRefusal,
     GraphValueRow,
     GraphWriteRow,
 )
@@ -128,16 +129,14 @@ async def _import_thread(
     saver: HoldfastSaver, source: ThreadSource, thread: str, *, dry_run: bool
 ) -> ThreadReport:
     size = await source.size(thread)
-    reader = ThreadReader(saver, thread)
-    # Closed here: its connection is closed when an error leaves this function.
-    async with aclosing(source.checkpoints(thread)) as found:
-        async for each in found:
-            await reader.add(each)
-    batch, digests = reader.batch(), reader.digests
+    reader, batch = await _read(saver, source, thread)
+    digests = reader.digests
     if not dry_run and (batch.checkpoints or batch.writes):
-        store = await saver.store()
-        refused = await saver.owners.write(thread, lambda: store.put_graph_rows(batch))
-        saver.forget(thread)
+        refused = await _write(saver, batch)
+        if refused is not None and refused.missing:
+            # The thread was deleted or pruned since it was read: what is there now is read again.
+            reader, batch = await _read(saver, source, thread)
+            digests, refused = reader.digests, await _write(saver, batch)
         if refused is not None:
             raise owned_error(thread, refused)
     equal = dry_run or await _digests(saver, thread, digests.keys()) == digests
@@ -151,6 +150,22 @@ async def _import_thread(
         equal=equal,
         changed=await source.size(thread) != size,
     )
+
+
+async def _read(saver: HoldfastSaver, source: ThreadSource, thread: str) -> tuple[ThreadReader, GraphBatch]:
+    reader = ThreadReader(saver, thread)
+    # Closed here: its connection is closed when an error leaves this function.
+    async with aclosing(source.checkpoints(thread)) as found:
+        async for each in found:
+            await reader.add(each)
+    return reader, reader.batch()
+
+
+async def _write(saver: HoldfastSaver, batch: GraphBatch) -> GraphRefusal | None:
+    store = await saver.store()
+    refused = await saver.owners.write(batch.thread, lambda: store.put_graph_rows(batch))
+    saver.forget(batch.thread)
+    return refused
 
 
 class ThreadReader:
@@ -326,6 +341,8 @@ async def _export_thread(saver: HoldfastSaver, connection: Any, thread: str) -> 
         page = await store.graph_checkpoints(where, after=after, limit=20)
         for row in page:
             found = await saver.tuple_of(row)
+            if found is None:
+                continue
             kind, data = saver.serde.dumps_typed(found.checkpoint)
             metadata = json.dumps(found.metadata, ensure_ascii=False, default=str).encode()
             connection.execute(

@@ -44,7 +44,12 @@ from holdfast.integrations.pydantic_ai.digests import operation_digests
 from holdfast.integrations.pydantic_ai.effects import METADATA, EffectTable
 from holdfast.integrations.pydantic_ai.event_stream import emitter
 from holdfast.integrations.pydantic_ai.private_names import arguments_of, is_registered, tool_result
-from holdfast.integrations.pydantic_ai.refusals import require_json_results, require_one_agent, same_name
+from holdfast.integrations.pydantic_ai.refusals import (
+    require_effect_names,
+    require_json_results,
+    require_one_agent,
+    same_name,
+)
 from holdfast.integrations.tool_effects import OperationEffect
 from holdfast.integrations.tool_holds import HoldOptions, ask_approval, ask_result
 from holdfast.runs.context.context import Context
@@ -293,6 +298,9 @@ class HoldfastDurability(BaseDurabilityCapability[AgentDepsT]):
         request_context: ModelRequestContext,
         handler: WrapModelRequestHandler,
     ) -> ModelResponse:
+        if self.in_durable_context and self.agent is not None:
+            offered = request_context.model_request_parameters.tool_defs
+            require_effect_names(self.name, self._effects.tools, offered, self.agent.toolsets)
         try:
             return await super().wrap_model_request(ctx, request_context=request_context, handler=handler)
         except UserError as error:

@@ -25,6 +25,11 @@ class EffectTable:
     def __init__(self, effects: Mapping[str, str] | None) -> None:
         self._declared = read_effects(effects)
 
+    @property
+    def tools(self) -> frozenset[str]:
+        """That it names. Operations of capabilities have a dot."""
+        return frozenset(name for name in self._declared if "." not in name)
+
     def base(self, role: str, *, operation_id: DurableOperationId) -> OperationEffect:
         """Without a tool. Model requests, discovery, checks of arguments and handlers of events may be
         repeated; what else a capability does is not known."""

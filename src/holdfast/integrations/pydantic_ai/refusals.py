@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sys
 import typing
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 from pydantic import PydanticUserError, TypeAdapter
 from pydantic_ai.agent import AbstractAgent
 from pydantic_ai.messages import ToolReturn
-from pydantic_ai.toolsets import AbstractToolset, FunctionToolset
+from pydantic_ai.toolsets import AbstractToolset, DynamicToolset, FunctionToolset
 
 from holdfast.errors import InputError
 from holdfast.frontends.python.code import innermost
@@ -103,15 +103,44 @@ def _names(code: CodeType) -> Iterator[str]:
             yield from _names(inner)
 
 
+# --- effects ----------------------------------------------------------------------------------------
+
+
+def require_effect_names(
+    agent: str, declared: Collection[str], offered: Iterable[str], toolsets: Iterable[AbstractToolset[Any]]
+) -> None:
+    """Before a model request that offers these tools. Raises InputError if `effects=` names none of them, nor
+    one that is only not offered now. A toolset that is made for each request may have any."""
+    unknown = set(declared).difference(offered)
+    if not unknown:
+        return
+    leaves = _leaves(toolsets)
+    if any(isinstance(leaf, DynamicToolset) for leaf in leaves):
+        return
+    known = {
+        tool.name for leaf in leaves if isinstance(leaf, FunctionToolset) for tool in leaf.tools.values()
+    }
+    if unknown - known:
+        raise InputError(
+            f"effects= of agent {agent!r} names {', '.join(map(repr, sorted(unknown - known)))}, which is no "
+            "tool of it.",
+            hint=f"There are: {', '.join(sorted(known.union(offered))) or 'no tools'}.",
+        )
+
+
+def _leaves(toolsets: Iterable[AbstractToolset[Any]]) -> list[AbstractToolset[Any]]:
+    leaves: list[AbstractToolset[Any]] = []
+    for toolset in toolsets:
+        toolset.apply(leaves.append)
+    return leaves
+
+
 # --- results ----------------------------------------------------------------------------------------
 
 
 def require_json_results(name: str, toolsets: Iterable[AbstractToolset[Any]]) -> None:
     """Raises InputError if a tool declares that it returns what JSON cannot have."""
-    leaves: list[AbstractToolset[Any]] = []
-    for toolset in toolsets:
-        toolset.apply(leaves.append)
-    for leaf in leaves:
+    for leaf in _leaves(toolsets):
         if isinstance(leaf, FunctionToolset):
             for tool in leaf.tools.values():
                 _require_json_result(name, tool.name, tool.function)

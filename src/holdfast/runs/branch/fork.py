@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.checkpoint import Blob
 from holdfast.checkpoint.read_untyped import LenientRegistry
-from holdfast.errors import FlowNotFoundError
+from holdfast.errors import BlobMissingError, CheckpointNotFoundError, FlowNotFoundError, KeyReusedError
 from holdfast.holds.permissions.starters import RunStarters
 from holdfast.model.program import Program
 from holdfast.runs.answer_fields import without_answers
@@ -22,7 +22,7 @@ from holdfast.runs.events import RunReader, reader_of
 from holdfast.runs.history.checkpoints import FoldedRun, fold_to, resolve
 from holdfast.runs.history.versions import version_at
 from holdfast.runs.hold_states import prepare_first_holds
-from holdfast.runs.idempotency import branch_id, branch_of_key
+from holdfast.runs.idempotency import branch_id, branch_of_key, comparable
 from holdfast.runs.limits.run_limits import limits_for_fork
 from holdfast.runs.stored_program import stored_program
 from holdfast.store.refusals import require_live
@@ -155,7 +155,8 @@ async def branch(
     again gives the same run.
 
     `actor`: who asks, and becomes its initiator: they must not approve their own changes where initiators
-    are excluded. Raises KeyReusedError if the key was used for a branch of another run."""
+    are excluded. Raises KeyReusedError if the key was used for a branch of another run, or for one with
+    another patch."""
     run = None if key is None else branch_id(row, key)
     at = row.head if seq is None else seq
     if key is not None:
@@ -163,6 +164,7 @@ async def branch(
         base = row if actor is None else (await fork_point(service, row, at, actor)).run
         known = await branch_of_key(service, base, key)
         if known is not None:
+            await _require_same_patch(service, known, partitions(patch, given), actor, key)
             return known, False
     made = await fork(
         service,
@@ -176,6 +178,33 @@ async def branch(
         repeat_effects=repeat_effects,
     )
     return made, True
+
+
+async def _require_same_patch(
+    service: RunAccess, known: RunRow, changes: dict[str, Any], actor: Actor | None, key: str
+) -> None:
+    """The patch is applied once more where the branch began, and the values are compared. Where the records
+    for that are gone, it counts as the same."""
+    try:
+        source, at = await resolve(service, known.forked_from or "")
+        if known.horizon > 0 or source.horizon > at:
+            return
+        asked = (await _start_of(service, source, at, changes, actor)).folded
+        made = await fold_to(service, known, 0)
+        for folded in (asked, made):
+            await service.runtime.blobs.materialise(folded.pos, folded.reader.codec.registry)
+    except (CheckpointNotFoundError, BlobMissingError):
+        return
+    if _values(asked) != _values(made):
+        raise KeyReusedError(
+            f"the key {key!r} was already used for run {known.id}, a branch with other changes.",
+            hint="Give each request a key of its own, and the same key only to the same request.",
+            run=known.id,
+        )
+
+
+def _values(folded: FoldedRun) -> Any:
+    return comparable({name: dict(part) for name, part in folded.pos.scopes[""].tree.frames[0].over.items()})
 
 
 def _row(

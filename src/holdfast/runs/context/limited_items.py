@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from contextvars import ContextVar
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import InputError
 from holdfast.model.calls.boundary import call as call_code
@@ -96,11 +96,20 @@ async def limited(
         _entered.reset(token)
 
 
-class _Place(NamedTuple):
-    """Of an item, among those that are at work."""
+class _Place:
+    """Of an item, among those that are at work. `is_mine`: it was entered in this process."""
 
-    enter: Callable[[], Awaitable[None]]
-    leave: Callable[[], Awaitable[None]]
+    def __init__(self, enter: Callable[[], Awaitable[None]], leave: Callable[[], Awaitable[None]]) -> None:
+        self._enter, self._leave = enter, leave
+        self.is_mine = False
+
+    async def enter(self) -> None:
+        await self._enter()
+        self.is_mine = True
+
+    async def leave(self) -> None:
+        await self._leave()
+        self.is_mine = False
 
 
 async def _until_start(script: Branches, starts: MapStarts, key: str | None, place: _Place | None) -> None:
@@ -108,6 +117,14 @@ async def _until_start(script: Branches, starts: MapStarts, key: str | None, pla
     while wait := await _start(script, starts, key, place, again):
         await script.sleep(wait / 1e6, key=f"{_WAIT}{again}")
         again += 1
+    if place is not None and not place.is_mine and not _has_ended(script):
+        # It started in a process that died, or its run was parked: another item may have its place by now.
+        await place.enter()
+
+
+def _has_ended(script: Branches) -> bool:
+    known = script.numbers.recorded(script.numbers.next(_END), _ENDED)
+    return known is not None and known.done
 
 
 async def _next_in(script: Branches, queue: asyncio.Semaphore) -> None:

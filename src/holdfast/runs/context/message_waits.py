@@ -12,7 +12,14 @@ from typing import Any, Final
 
 from holdfast.engine.holds import with_timeout
 from holdfast.errors import HoldExpiredError, InputError, WaitTimeoutError
-from holdfast.model.expr import ExprSyntaxError, compile_expr
+from holdfast.model.expr import (
+    MISSING,
+    ExprSyntaxError,
+    compile_expr,
+    mapping_resolver,
+    nested_values,
+    required_names,
+)
 from holdfast.model.graph import HoldSpec
 from holdfast.model.position import Sub
 from holdfast.runs.context.attempt import Attempt
@@ -28,6 +35,8 @@ from holdfast.types.terms import HitlTarget
 from holdfast.types.text import clean_text, require_text
 
 RECEIVED: Final = Option("received", "Received")
+_MESSAGE: Final = ("event", "message")
+"""What a condition calls what was received."""
 
 
 class MessageWaits:
@@ -61,7 +70,8 @@ class MessageWaits:
         where = f"ctx.wait_for in node {self._at.node.id!r}"
         spec = limited(event_spec(where, name, key, match), timeout, where)
         condition = storable(self._at, "values", event_condition(name, key, match, values))
-        return (await self.message(spec, condition, place))["data"]
+        require_known = partial(_require_known_names, match, values or {}, where)
+        return (await self.message(spec, condition, place, require=require_known))["data"]
 
     async def message(
         self,
@@ -69,8 +79,10 @@ class MessageWaits:
         condition: Mapping[str, Any],
         key: str | None,
         before: Callable[[], Awaitable[None]] | None = None,
+        require: Callable[[], None] = lambda: None,
     ) -> Any:
-        """The content of the message that ended the wait; `before` is done when the wait has begun."""
+        """The content of the message that ended the wait; `before` is done when the wait has begun, `require`
+        only where it is a new one: what was recorded once stays as it is."""
         at = self._at
         ordinal = self._numbers.take(spec.prompt, key)
         require_script(at, "a wait for a message")
@@ -78,6 +90,8 @@ class MessageWaits:
         if known is not None and known.done:
             return payload_of(at.node.id, known, spec)
         if known is None or known.hold not in at.session.pos.holds:
+            if known is None:
+                require()
             self._emitter.flush()
             at.calls.ask_inside(at.execution, ordinal, self._numbers.taken, spec, dict(condition))
         await self._substeps.beside(self._look(ordinal, before))
@@ -134,6 +148,24 @@ def _require_condition(match: str, where: str) -> None:
         raise InputError(
             f"match of {where} cannot be read: {error}.", hint='Write match="event.amount > 10".'
         ) from error
+
+
+def _require_known_names(match: str | None, values: Mapping[str, Any], where: str) -> None:
+    """Raises InputError if the condition reads what there is not: no event would ever be the right one."""
+    if match is None:
+        return
+    resolve = mapping_resolver(nested_values(values))
+    unknown = sorted(
+        ".".join(path)
+        for path in required_names(compile_expr(match).node)
+        if path[0] not in _MESSAGE and resolve(path) is MISSING
+    )
+    if unknown:
+        raise InputError(
+            f"match of {where} reads {', '.join(unknown)}, which {'has' if len(unknown) == 1 else 'have'} no "
+            "value.",
+            hint="It may read `event` (the data of the event), `message`, and what values={...} gives it.",
+        )
 
 
 def limited(spec: HoldSpec, timeout: Any, where: str) -> HoldSpec:

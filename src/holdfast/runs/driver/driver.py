@@ -15,7 +15,7 @@ from time import monotonic
 from holdfast.engine.decision import Decision
 from holdfast.engine.messages import HandlerFinished, Message
 from holdfast.engine.step import step
-from holdfast.errors import LeaseLostError, RequirementsMissingError, StoreError
+from holdfast.errors import LeaseLostError, RequirementsMissingError, RunFileMissingError, StoreError
 from holdfast.model.calls.tasks import OwnedTask
 from holdfast.model.position import Exec
 from holdfast.model.program import Program
@@ -25,7 +25,7 @@ from holdfast.runs.driver.handler_call import Disowned, HandlerCall, running_tas
 from holdfast.runs.driver.handler_tasks import HandlerTasks
 from holdfast.runs.driver.late_evidence import LateEvidence
 from holdfast.runs.driver.load import LoadedRun
-from holdfast.runs.driver.park import DriverPark
+from holdfast.runs.driver.park import FILE_REST, DriverPark
 from holdfast.runs.driver.record_writer import CAREFUL_DECISIONS, RecordWriter
 from holdfast.runs.driver.run_inbox import DriverInbox
 from holdfast.runs.driver.services import RunServices
@@ -121,9 +121,11 @@ class Driver:
             session.lost = True
             await self.evidence.report_lost_run()
             raise
-        except RequirementsMissingError:
-            # What is settled is kept; a worker that has it continues from there.
-            await asyncio.shield(self.parking.release())
+        except RequirementsMissingError as error:
+            # What is settled is kept; a worker that has it continues from there. A file may appear here, so
+            # this worker tries again, but not at once.
+            rest = FILE_REST if isinstance(error, RunFileMissingError) else 0
+            await asyncio.shield(self.parking.release(rest))
             raise
         except StoreError:
             # Unavailable for longer than we wait. What is known about effects is reported when it is back.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
+from typing import Final
 
 from holdfast.engine.dataflow_mode import CannotContinueError
 from holdfast.engine.decision import Decision
@@ -21,6 +22,9 @@ from holdfast.store.rows import RunRow
 from holdfast.telemetry import crashpoint, log
 from holdfast.types.record import Park
 from holdfast.types.status import PARKED, RunStatus
+
+FILE_REST: Final = 10_000_000
+"""Microseconds until a run that misses a file is tried again."""
 
 
 def _may_work(pos: Position, execution: Exec) -> bool:
@@ -122,8 +126,8 @@ class DriverPark:
     async def _status(self, _row: RunRow) -> RunStatus:
         return self.writer.idle_status or RunStatus.resumable
 
-    async def release(self) -> None:
-        """Claimable again at once, by any worker."""
+    async def release(self, rest: int = 0) -> None:
+        """Claimable again by any worker, after `rest` microseconds."""
         session = self.session
         # A process that shuts down does not wait for a store that is unavailable.
         session.queue.patience = 0.0
@@ -136,7 +140,7 @@ class DriverPark:
                 message = "run %s keeps its entity until its lease expires: its code still runs here"
                 log.warning(message, session.run, extra={"run": session.run, "seq": session.pos.head})
                 return
-            await release_run(session.store, session.lease, self._status)
+            await release_run(session.store, session.lease, self._status, rest)
         # Not an error of the caller: the journal is complete, and the lease expires by itself.
         except HoldfastError as error:
             message = "run %s could not be released, its lease will expire: %s"

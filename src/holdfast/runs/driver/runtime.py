@@ -18,6 +18,7 @@ from holdfast.errors import (
     RequirementsMissingError,
     RunBusyError,
     RunEndedError,
+    RunFileMissingError,
     SchemaTooNewError,
     VersionMismatchError,
 )
@@ -166,7 +167,7 @@ class Runtime(RunServices):
                 async with beside:
                     return await self._drive(driver), driver.session.pos
         except (VersionMismatchError, FlowNotFoundError, SchemaTooNewError, KeyMissingError) as error:
-            if isinstance(error, RequirementsMissingError):
+            if isinstance(error, RequirementsMissingError) and not isinstance(error, RunFileMissingError):
                 self.lacking.add(claim.run.version)
             # With a delay: a worker that can serve it claims it first.
             await release_unserved(self.store, claim.lease, self.ttl // 3)

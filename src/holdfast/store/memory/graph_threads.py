@@ -58,8 +58,11 @@ class MemoryGraphThreads(MemoryTables):
             refused = self._refused(key, batch.claim, fenced=batch.fenced)
             if refused is not None:
                 return refused
-            thread = self._graph_threads.get(key) or self._made(key)
+            thread = self._graph_threads.get(key) or self._new(key)
             fresh = [row for row in batch.checkpoints if not _is_repeat(thread, row)]
+            if not all(self._is_of(number, thread.family) for number in batch.needed_values(fresh)):
+                return GraphRefusal(missing=True)
+            self._graph_threads[key] = thread
             refs = {number for row in fresh for number in row.values}
             for value in batch.values if fresh or not batch.checkpoints else ():
                 if not fresh or value.number in refs:
@@ -141,6 +144,8 @@ class MemoryGraphThreads(MemoryTables):
                 for at in drop.unlisted:
                     if at in thread.checkpoints:
                         thread.checkpoints[at] = replace(thread.checkpoints[at], listed=False)
+                if drop.fenced and drop.claim is None:
+                    thread.claim = None
             self._collect_graph_values(thread.family)
             return None
 
@@ -193,9 +198,11 @@ class MemoryGraphThreads(MemoryTables):
 
     # ------------------------------------------------------------------ within the lock
     def _made(self, key: tuple[str, str], family: int | None = None) -> MemoryGraphThread:
-        made = MemoryGraphThread(*key, family or secrets.randbits(62), self._now())
-        self._graph_threads[key] = made
+        made = self._graph_threads[key] = self._new(key, family)
         return made
+
+    def _new(self, key: tuple[str, str], family: int | None = None) -> MemoryGraphThread:
+        return MemoryGraphThread(*key, family or secrets.randbits(62), self._now())
 
     def _claimed(self, given: GraphExtension) -> MemoryGraphThread | None:
         thread = self._graph_threads.get((given.tenant, given.thread))

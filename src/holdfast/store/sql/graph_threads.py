@@ -65,6 +65,12 @@ INSERT INTO @graph_writes (thread_number, {", ".join(WRITTEN)}) VALUES (?, {", "
 _WRITE_ONCE = f"{_WRITE}ON CONFLICT DO NOTHING"
 _WRITE_AGAIN = f"""{_WRITE}ON CONFLICT (thread_number, checkpoint, ns, task, idx) DO UPDATE SET
 path = excluded.path, channel = excluded.channel, data = excluded.data"""
+_HAS_VALUES = "SELECT number FROM @graph_values WHERE family = ? AND number = ANY(?::bigint[])"
+# In the order in which claims lock threads.
+_LOCK_FAMILY = "SELECT number FROM @graph_threads WHERE family = ? ORDER BY tenant, thread FOR UPDATE"
+# For statements that began before this transaction ended: they see that the row is another one.
+_TOUCH_FAMILY = "UPDATE @graph_threads SET created_at = created_at WHERE family = ?"
+_END_EXPIRED = "UPDATE @graph_threads SET owner = NULL, claimed_until = NULL WHERE number = ?"
 _VALUES = """
 WITH RECURSIVE chain AS (
     SELECT number, base FROM @graph_values WHERE number = ANY(?::bigint[])
@@ -193,6 +199,8 @@ async def put(conn: Conn, now: int, batch: GraphBatch) -> GraphRefusal | None:
     given = (now, batch.tenant, batch.thread, batch.claim)
     found = await _locked(conn, *given, fenced=batch.fenced, lock="SHARE")
     if found is None:
+        if batch.needed_values(batch.checkpoints):
+            return GraphRefusal(missing=True)
         await _make(conn, now, batch.tenant, batch.thread)
         found = await _locked(conn, *given, fenced=batch.fenced, lock="SHARE")
     if isinstance(found, GraphRefusal):
@@ -200,6 +208,8 @@ async def put(conn: Conn, now: int, batch: GraphBatch) -> GraphRefusal | None:
     assert found is not None
     number, family = found
     fresh = await _without_repeats(conn, number, batch.checkpoints)
+    if not await _has_values(conn, family, batch.needed_values(fresh)):
+        return GraphRefusal(missing=True)
     if fresh or not batch.checkpoints:
         refs = {value for row in fresh for value in row.values}
         values = [v for v in batch.values if not fresh or v.number in refs]
@@ -225,6 +235,10 @@ async def _without_repeats(
     return [row for row in rows if known.get((row.ns, row.id)) != row.digest]
 
 
+async def _has_values(conn: Conn, family: int, wanted: set[int]) -> bool:
+    return not wanted or len(await conn.rows(_HAS_VALUES, family, sorted(wanted))) == len(wanted)
+
+
 def checkpoint_values(row: GraphCheckpointRow, now: int) -> tuple[Any, ...]:
     refs = msgspec.json.encode(row.values).decode()
     at = row.written_at or now
@@ -236,6 +250,7 @@ def write_values(row: GraphWriteRow) -> tuple[Any, ...]:
 
 
 async def delete(conn: Conn, now: int, drop: GraphDrop) -> GraphRefusal | None:
+    await _lock_family(conn, drop.tenant, drop.thread)
     found = await _locked(conn, now, drop.tenant, drop.thread, drop.claim, fenced=drop.fenced, lock="UPDATE")
     if found is None or isinstance(found, GraphRefusal):
         return found if isinstance(found, GraphRefusal) else None
@@ -251,8 +266,19 @@ async def delete(conn: Conn, now: int, drop: GraphDrop) -> GraphRefusal | None:
             await conn.many(sql, places)
         unlist = "UPDATE @graph_checkpoints SET listed = false WHERE thread_number = ? AND ns = ? AND id = ?"
         await conn.many(unlist, [(number, *place) for place in drop.unlisted])
+        if drop.fenced and drop.claim is None:
+            await conn.run(_END_EXPIRED, number)
     await _collect(conn, family)
+    await conn.run(_TOUCH_FAMILY, family)
     return None
+
+
+async def _lock_family(conn: Conn, tenant: str, thread: str) -> None:
+    """Threads that share values: none of them refers to one again while those that no thread needs are
+    deleted."""
+    found = await conn.row(THREAD, tenant, thread)
+    if found is not None:
+        await conn.rows(_LOCK_FAMILY, found[1])
 
 
 async def _collect(conn: Conn, family: int) -> None:

@@ -179,6 +179,45 @@ class GraphThreadSuite:
         assert await stored(kit, 5, thread="b") == [5]
         assert [row.thread for row in await kit.store.graph_threads("t")] == ["b"]
 
+    @pytest.mark.covers("IN-12")
+    @pytest.mark.parametrize("under_claim", [False, True])
+    async def test_a_put_that_relies_on_a_deleted_value_is_refused_and_writes_nothing(
+        self, kit: StoreKit, under_claim: bool
+    ) -> None:
+        await put(kit, checkpoint("1", values=(5, 8)), value(5), value(8))
+        await kit.store.copy_graph_thread(GraphCopy(tenant="t", source="a", target="b"))
+        claim = await claimed(kit, "one") if under_claim else None
+        drop = GraphDrop(tenant="t", thread="a", places=(("", "1"),), claim=as_claim(claim))
+        for thread in ("b", "a"):
+            gone = GraphDrop(tenant="t", thread=thread) if thread == "b" else drop
+            assert await kit.store.drop_graph_rows(gone) is None
+        kept = checkpoint("2", "1", values=(5, 9))
+        built = checkpoint("2", "1", values=(9,))
+        for row, new in ((kept, value(9)), (built, value(9, base=8)), (checkpoint("2", values=(9,)), None)):
+            rows = [row, *([] if new is None else [new]), write("2", 0, b"w")]
+            assert await put(kit, *rows, claim=claim) == GraphRefusal(missing=True)
+        assert await listed(kit) == []
+        assert await put(kit, checkpoint("2", values=(9,)), value(9), claim=claim) is None
+        assert await stored(kit, 9) == [9]
+        assert (await kit.store.graph_checkpoints(GraphFilter(tenant="t")))[0].writes == ()
+        # What is there may be referred to and built from.
+        assert await put(kit, checkpoint("3", values=(9, 7)), value(7, base=9), claim=claim) is None
+        assert await stored(kit, 7) == [7, 9]
+
+    async def test_a_put_that_is_refused_makes_no_thread(self, kit: StoreKit) -> None:
+        assert await put(kit, checkpoint("1", values=(5,))) == GraphRefusal(missing=True)
+        assert await kit.store.graph_threads("t") == []
+
+    @pytest.mark.covers("IN-22")
+    async def test_deleting_a_part_of_a_thread_ends_a_claim_that_has_expired(self, kit: StoreKit) -> None:
+        claim = await claimed(kit, "one")
+        await put(kit, checkpoint("1"), checkpoint("2"), claim=claim)
+        kit.clock.advance(seconds=31)
+        drop = GraphDrop(tenant="t", thread="a", places=(("", "1"),))
+        assert await kit.store.drop_graph_rows(drop) is None
+        assert await put(kit, checkpoint("3"), claim=claim) == GraphRefusal(lost=True)
+        assert await listed(kit) == ["2"]
+
     async def test_one_owner_writes_at_a_time(self, kit: StoreKit) -> None:
         first = await claimed(kit, "one")
         assert isinstance(first, GraphClaim)
@@ -300,6 +339,11 @@ class GraphThreadSuite:
         assert [(row.thread, row.claim) for row in await kit.store.graph_threads("t")] == [
             (held[0].thread, None)
         ]
+
+
+def as_claim(claim: GraphClaim | GraphRefusal | None) -> GraphClaim | None:
+    assert not isinstance(claim, GraphRefusal)
+    return claim
 
 
 def replace_owner(claim: GraphClaim | GraphRefusal) -> GraphClaim:

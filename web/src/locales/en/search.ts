@@ -3,6 +3,7 @@ export const search = {
   text: "text “{text}”",
   drop: "Remove {word}",
   wrongName: "“{word}”: {name} is not a name of a condition.",
+  wrongUnknown: "“{word}”: {name} is not a name of a condition. Known: {known}.",
   meant: "Search for {q}",
   wrongValue: "“{word}” is not known. Known: {known}.",
   wrongWord: "“{word}” cannot be read.",

@@ -1,12 +1,15 @@
-/** Unsaved work, kept in this browser for the person until it is saved. */
+/** Unsaved work, kept in this browser for the person until it is saved, or they sign out. */
+import { DOCUMENTS, hasSignedOut } from "@/services/session";
+
 export type KeptText = { text: string; etag: string };
 
 function keyOf(tenant: string, person: string, name: string): string {
-  return `holdfast.document.${tenant}.${person}.${name}`;
+  return `${DOCUMENTS}${tenant}.${person}.${name}`;
 }
 
 export function keepText(tenant: string, person: string, name: string, kept: KeptText | null): void {
   const key = keyOf(tenant, person, name);
+  if (hasSignedOut()) return;
   try {
     if (kept === null) window.localStorage.removeItem(key);
     else window.localStorage.setItem(key, JSON.stringify(kept));

@@ -10,10 +10,10 @@ import { type Hold, ask, extend, listPeople, reassign, snooze } from "@/services
 import { word } from "@/words";
 import { t } from "./text";
 
-type PanelProps = { hold: Hold; onDone: (hold: Hold | null) => void; onClose: () => void };
-type FrameProps = { title: string; submit: string; disabled: boolean; act: () => Promise<Hold | null>; children: ReactNode } & Omit<PanelProps, "hold">;
+type PanelProps<Done = Hold | null> = { hold: Hold; onDone: (done: Done) => void; onClose: () => void };
+type FrameProps<Done> = { title: string; submit: string; disabled: boolean; act: () => Promise<Done>; children: ReactNode } & Omit<PanelProps<Done>, "hold">;
 
-function Frame({ title, submit, disabled, act, onDone, onClose, children }: FrameProps) {
+function Frame<Done>({ title, submit, disabled, act, onDone, onClose, children }: FrameProps<Done>) {
   const frame = useRef<HTMLFormElement>(null);
   const sending = useMutation({ mutationFn: act, onSuccess: onDone });
   const isOffline = useOffline();
@@ -75,11 +75,12 @@ const SPANS = [
   ["168", "aWeek"],
 ] as const;
 
-export function SnoozePanel({ hold, onDone, onClose }: PanelProps) {
+export function SnoozePanel({ hold, onDone, onClose }: PanelProps<Date>) {
   const [hours, setHours] = useState("4");
   const act = async () => {
-    await snooze(hold.id, new Date(serverNow() + Number(hours) * HOUR));
-    return null;
+    const until = new Date(serverNow() + Number(hours) * HOUR);
+    await snooze(hold.id, until);
+    return until;
   };
   return (
     <Frame title={word("snooze")} submit={word("snooze")} disabled={false} act={act} onDone={onDone} onClose={onClose}>

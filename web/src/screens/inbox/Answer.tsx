@@ -142,7 +142,7 @@ export function Answer({ hold, form, values, comment, unsaved, beside, onTyped, 
   const failure: Failure | null = sending.error ? failureOf(sending.error) : null;
   return (
     <form className="answer" noValidate onSubmit={(event) => event.preventDefault()}>
-      {failure ? <Conflict failure={failure} /> : null}
+      {failure ? <Conflict hold={hold.id} failure={failure} /> : null}
       <div className={beside ? "approval" : undefined}>
         <FormFields form={form} values={values} review={review} errors={errors} onUpload={(field, file) => attach(hold.id, field, file)} onChange={change} />
         {beside}

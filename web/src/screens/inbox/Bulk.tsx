@@ -3,8 +3,10 @@ import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
 import { useKeys } from "@/app/useKeys";
 import { Problem } from "@/components/Problem";
+import { useNow } from "@/components/useNow";
 import { useOffline } from "@/live/useLive";
 import { commonOptions } from "@/models/selection";
+import { reasonText } from "@/models/sentence";
 import { type BulkResult, type Hold, MOST_BULK, type Option, decideMany } from "@/services/holds";
 import { t } from "./text";
 import type { Placed } from "./UndoBar";
@@ -100,6 +102,7 @@ type ResultProps = { holds: Hold[]; label: string; result: BulkResult; preview: 
 
 function Result({ holds, label, result, preview }: ResultProps) {
   const left = result.items.filter((each) => !each.done);
+  const now = new Date(useNow());
   const titles = new Map(holds.map((each) => [each.id, each.title]));
   return (
     <div className="bulk-result">
@@ -107,7 +110,7 @@ function Result({ holds, label, result, preview }: ResultProps) {
       {left.length > 0 ? (
         <ul className="small">
           {left.slice(0, 20).map((each) => (
-            <li key={each.hold}><strong>{titles.get(each.hold) ?? each.hold}</strong>{": "}{each.why}</li>
+            <li key={each.hold}><strong>{titles.get(each.hold) ?? each.hold}</strong>{": "}{each.isChanged ? t("changedMeanwhile") : reasonText(each.why, each.hold, t("thisQuestion"), now)}</li>
           ))}
         </ul>
       ) : null}

@@ -1,12 +1,15 @@
 /** Why a decision was not taken: who was first, what changed, or which fields are wrong. Never a bare error. */
+import { useNow } from "@/components/useNow";
+import { reasonText } from "@/models/sentence";
 import type { Failure } from "@/services/client";
 import { t } from "./text";
 
-export function Conflict({ failure }: { failure: Failure }) {
+export function Conflict({ hold, failure }: { hold: string; failure: Failure }) {
+  const now = new Date(useNow());
   return (
     <div className="conflict" role="alert">
       <p>
-        <strong>{titleOf(failure)}</strong>
+        <strong>{reasonText(titleOf(failure), hold, t("thisQuestion"), now)}</strong>
       </p>
       {failure.hint && !isStale(failure) ? <p className="small">{failure.hint}</p> : null}
       {failure.kind === "conflict" || failure.kind === "changed" ? <p className="small">{t("draftKept")}</p> : null}

@@ -10,7 +10,7 @@ import { useTitle } from "@/components/useTitle";
 import { useHoldChanges, useMissed } from "@/live/useLive";
 import { firstValues, formOf } from "@/models/form";
 import { newest } from "@/models/list";
-import { type Typed, typedFields } from "@/models/typed";
+import { type Typed, typedFields, withOwnChange } from "@/models/typed";
 import { toolCallOf } from "@/models/toolCall";
 import { type Draft, type Hold, getConversation, getDraft, getHold } from "@/services/holds";
 import { Answer } from "./Answer";
@@ -24,9 +24,11 @@ import { keptDraft } from "./keptDraft";
 import { Outcome } from "./Outcome";
 import { Tabs } from "./Tabs";
 import { t } from "./text";
+import type { Snoozed } from "./SnoozeBar";
 import { TooLate } from "./TooLate";
 import type { Decided } from "./UndoBar";
 import { focusTitle } from "./useInboxKeys";
+import { useSeen } from "./useSeen";
 
 type DetailProps = {
   id: string;
@@ -34,11 +36,12 @@ type DetailProps = {
   onBack: () => void;
   onChanged: (hold: Hold) => void;
   onPlaced: (placed: Decided) => void;
+  onSnoozed: (snoozed: Snoozed) => void;
 };
 
 const RESUMES = 2000;
 
-export function Detail({ id, tab, onBack, onChanged, onPlaced }: DetailProps) {
+export function Detail({ id, ...rest }: DetailProps) {
   const client = useQueryClient();
   const { person } = useSession();
   const hold = useQuery({
@@ -63,13 +66,13 @@ export function Detail({ id, tab, onBack, onChanged, onPlaced }: DetailProps) {
   if (hold.isError) return <Problem error={hold.error} onRetry={() => void hold.refetch()} />;
   if (hold.isPending || draft.isPending) return <Skeleton rows={4} />;
   const kept = keptDraft(id, person);
-  return <Loaded hold={hold.data} draft={kept ?? draft.data ?? null} unsaved={kept !== null} tab={tab} onBack={onBack} onChanged={onChanged} onPlaced={onPlaced} />;
+  return <Loaded hold={hold.data} draft={kept ?? draft.data ?? null} unsaved={kept !== null} {...rest} />;
 }
 
 type LoadedProps = Omit<DetailProps, "id"> & { hold: Hold; draft: Draft | null; unsaved: boolean };
 
 /** Keeps what was typed, also when the form goes because somebody else was first. */
-function Loaded({ hold, draft, unsaved, tab, onBack, onChanged, onPlaced }: LoadedProps) {
+function Loaded({ hold, draft, unsaved, tab, onBack, onChanged, onPlaced, onSnoozed }: LoadedProps) {
   const client = useQueryClient();
   const navigate = useNavigate();
   const { person } = useSession();
@@ -92,9 +95,15 @@ function Loaded({ hold, draft, unsaved, tab, onBack, onChanged, onPlaced }: Load
   const fields = typedFields(form, values);
   const open = isOpen(hold);
   if (open && sent !== null && hold.version > sent) setSent(null);
+  useSeen(hold.id, open);
   useKeys([{ keys: "e", group: t("detail"), label: t("keyExpand"), run: toggleFolds }]);
   const startComment = () => {
     void navigate({ to: ".", search: (old: object) => ({ ...old, tab: "activity" as const }), resetScroll: false }).then(() => document.getElementById("new-comment")?.focus());
+  };
+  // What this person changes is no news to them.
+  const changed = (next: Hold) => {
+    setRead((old) => withOwnChange(old, hold, next));
+    onChanged(next);
   };
   const call = toolCallOf(hold);
   useTitle([titleOf(hold), t("title")]);
@@ -106,7 +115,7 @@ function Loaded({ hold, draft, unsaved, tab, onBack, onChanged, onPlaced }: Load
   const lost = !open && sent === null && (hasTyped ? isOpen(read) || isOther : isOpen(read) && isOther);
   return (
     <article className="hold">
-      <Head hold={call === null ? hold : { ...hold, title: titleOf(hold) }} onBack={onBack} onChanged={onChanged} onComment={startComment} />
+      <Head hold={call === null ? hold : { ...hold, title: titleOf(hold) }} onBack={onBack} onChanged={changed} onComment={startComment} onSnoozed={onSnoozed} />
       <div className="hold-body">
         {open ? <Changed before={read} after={hold} onSeen={() => setRead(hold)} /> : null}
         {lost ? <TooLate hold={hold} fields={fields} comment={typed.comment} /> : null}

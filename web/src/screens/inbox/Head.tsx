@@ -6,14 +6,15 @@ import { StatusBadge } from "@/components/StatusBadge";
 import { useNow } from "@/components/useNow";
 import { roughly } from "@/models/time";
 import type { Hold } from "@/services/holds";
-import { holdWord, priorityWord } from "@/words";
-import { HoldActions } from "./HoldActions";
+import { type Shown, holdWord, priorityWord } from "@/words";
+import { type ActionsProps, HoldActions } from "./HoldActions";
 import { t } from "./text";
 import { usePresence } from "./usePresence";
 
-type HeadProps = { hold: Hold; onBack: () => void; onChanged: (hold: Hold) => void; onComment: () => void };
+type HeadProps = { onBack: () => void } & ActionsProps;
 
-export function Head({ hold, onBack, onChanged, onComment }: HeadProps) {
+export function Head({ onBack, ...actions }: HeadProps) {
+  const { hold } = actions;
   const heading = useRef<HTMLHeadingElement>(null);
   const { person } = useSession();
   const others = usePresence(hold.id).filter((each) => each !== person);
@@ -29,10 +30,10 @@ export function Head({ hold, onBack, onChanged, onComment }: HeadProps) {
         {t("back")}
       </button>
       <div className="hold-line">
-        <StatusBadge shown={{ ...holdWord(hold.status), ...(hold.outcome?.label ? { word: hold.outcome.label } : {}) }} />
+        <StatusBadge shown={shownStatus(hold)} />
         {priority.rank >= 2 ? <span className={`rank-${priority.rank} small`}><strong>{priority.word}</strong></span> : null}
-        {hold.status === "pending" && hold.expiresAt ? <Due at={hold.expiresAt} /> : null}
-        <HoldActions hold={hold} onChanged={onChanged} onComment={onComment} />
+        {hold.status === "pending" && hold.placedUntil === null && hold.expiresAt ? <Due at={hold.expiresAt} /> : null}
+        <HoldActions {...actions} />
       </div>
       <h2 ref={heading} tabIndex={-1} className="hold-title">
         {hold.title}
@@ -46,6 +47,12 @@ export function Head({ hold, onBack, onChanged, onComment }: HeadProps) {
       </p>
     </header>
   );
+}
+
+/** The option's label, also of a decision that can still be undone. */
+function shownStatus(hold: Hold): Shown {
+  if (hold.placedUntil !== null) return { ...holdWord("resolved"), word: t("notFinal", { decision: hold.placedLabel || t("submit") }) };
+  return { ...holdWord(hold.status), ...(hold.outcome?.label ? { word: hold.outcome.label } : {}) };
 }
 
 function Due({ at }: { at: string }) {

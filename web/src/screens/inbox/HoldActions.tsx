@@ -11,6 +11,7 @@ import { addressOf } from "@/services/client";
 import { type Hold, claim, getMarks, release, unsnooze, unwatch, watch } from "@/services/holds";
 import { word } from "@/words";
 import { AskPanel, ExtendPanel, ReassignPanel, SnoozePanel } from "./ActionPanels";
+import type { Snoozed } from "./SnoozeBar";
 import { t } from "./text";
 
 const MoreMenu = lazy(() => import("./MoreMenu"));
@@ -18,9 +19,9 @@ const MoreMenu = lazy(() => import("./MoreMenu"));
 type Panel = "reassign" | "snooze" | "ask" | "extend";
 /** A deadline so near is said, with a way to extend it. */
 const SOON = 15 * 60_000;
-type ActionsProps = { hold: Hold; onChanged: (hold: Hold) => void; onComment: () => void };
+export type ActionsProps = { hold: Hold; onChanged: (hold: Hold) => void; onComment: () => void; onSnoozed: (snoozed: Snoozed) => void };
 
-export function HoldActions({ hold, onChanged, onComment }: ActionsProps) {
+export function HoldActions({ hold, onChanged, onComment, onSnoozed }: ActionsProps) {
   const { person } = useSession();
   const mayWrite = useRight("holds:write");
   const mayManage = useRight("holds:manage");
@@ -41,6 +42,10 @@ export function HoldActions({ hold, onChanged, onComment }: ActionsProps) {
     }
     for (const kind of ["marks", "history", "comments"]) void client.invalidateQueries({ queryKey: [kind, hold.id] });
     void client.invalidateQueries({ queryKey: ["holds", "count"] });
+  };
+  const snoozed = (until: Date) => {
+    changed(null);
+    onSnoozed({ hold: hold.id, title: hold.title, until });
   };
   const acting = useMutation({ mutationFn: (act: () => Promise<Hold | void>) => act(), onSuccess: (next) => changed(next ?? null) });
   const toggleClaim = () => acting.mutate(() => (isMine ? release(hold.id) : claim(hold.id)));
@@ -78,7 +83,7 @@ export function HoldActions({ hold, onChanged, onComment }: ActionsProps) {
       </span>
       {acting.isError ? <div className="action-panel"><Problem error={acting.error} /></div> : null}
       {panel === "reassign" ? <ReassignPanel hold={hold} onDone={changed} onClose={() => setPanel(null)} /> : null}
-      {panel === "snooze" ? <SnoozePanel hold={hold} onDone={changed} onClose={() => setPanel(null)} /> : null}
+      {panel === "snooze" ? <SnoozePanel hold={hold} onDone={snoozed} onClose={() => setPanel(null)} /> : null}
       {isSoon && panel === null ? (
         <output className="due-soon small">
           {t("dueSoon", { time: clock(new Date(hold.expiresAt!)) })} {mayManage ? null : <>{t("dueSoonAsk")} </>}

@@ -17,6 +17,7 @@ import { Chips } from "./Chips";
 import { Detail } from "./Detail";
 import { type InboxSearch, TABS } from "./routes";
 import { Rows } from "./Rows";
+import { SnoozeBar, type Snoozed } from "./SnoozeBar";
 import { t } from "./text";
 import { UndoBar, type Decided, type Placed } from "./UndoBar";
 import { useHolds } from "./useHolds";
@@ -42,6 +43,7 @@ export function Inbox({ name, title, view, savedQuery, hold }: InboxProps) {
   const kept: InboxSearch = { ...(search.q ? { q: search.q } : {}), ...(tab === "activity" ? {} : { tab }) };
   const { query, rows, above, put, renewAll, refresh, fresh, gone } = useHolds(view, listed);
   const [placed, setPlaced] = useState<Placed | null>(null);
+  const [snoozed, setSnoozed] = useState<Snoozed | null>(null);
   const [focus, setFocus] = useState({ row: "", round: 0 });
   const selection = useSelection(`${name} ${listed}`, rows);
 
@@ -58,6 +60,7 @@ export function Inbox({ name, title, view, savedQuery, hold }: InboxProps) {
   const { move } = useInboxKeys({ rows, hold, selection, openRow, close });
   const advance = (done: Decided) => {
     put(done.hold);
+    setSnoozed(null);
     setPlaced({ ids: [done.hold.id], until: done.hold.placedUntil, label: done.label });
     const next = nextOf(rows.filter((row) => row.id === hold || isOpen(row)).map((row) => row.id), hold);
     if (next && next !== hold) openRow(next);
@@ -118,22 +121,35 @@ export function Inbox({ name, title, view, savedQuery, hold }: InboxProps) {
       <section className="detail" aria-label={t("detail")} data-part="detail">
         {hold ? (
           <Boundary resetKey={hold}>
-            <Detail key={hold} id={hold} tab={tab} onBack={close} onChanged={put} onPlaced={advance} />
+            <Detail key={hold} id={hold} tab={tab} onBack={close} onChanged={put} onPlaced={advance} onSnoozed={setSnoozed} />
           </Boundary>
         ) : rows.length > 0 ? (
           <Notice title={t("nothingOpen")} hint={t("nothingOpenHint")} />
         ) : null}
       </section>
-      <UndoBar
-        placed={placed}
-        onUndone={(restored) => {
-          setPlaced(null);
-          for (const each of restored) put(each);
-          if (selection.told) selection.clear();
-          if (restored[0]) openRow(restored[0].id);
-        }}
-        onOver={() => setPlaced(null)}
-      />
+      <div className="toasts">
+        {snoozed ? (
+          <SnoozeBar
+            key={`${snoozed.hold} ${snoozed.until.getTime()}`}
+            snoozed={snoozed}
+            onUndone={() => {
+              setSnoozed(null);
+              openRow(snoozed.hold);
+            }}
+            onOver={() => setSnoozed(null)}
+          />
+        ) : null}
+        <UndoBar
+          placed={placed}
+          onUndone={(restored) => {
+            setPlaced(null);
+            for (const each of restored) put(each);
+            if (selection.told) selection.clear();
+            if (restored[0]) openRow(restored[0].id);
+          }}
+          onOver={() => setPlaced(null)}
+        />
+      </div>
     </main>
   );
 }

@@ -5,6 +5,7 @@ import { Value } from "@/components/Value";
 import { plainText, valueText } from "@/models/values";
 import type { Hold, Outcome as Decided } from "@/services/holds";
 import { holdWord } from "@/words";
+import { placedText } from "./placedText";
 import { ShadowAnswer } from "./ShadowAnswer";
 import { t } from "./text";
 import { UndoButton } from "./UndoButton";
@@ -16,7 +17,7 @@ export function Outcome({ hold, onUndone }: { hold: Hold; onUndone: (hold: Hold)
     return (
       <section className="outcome panel" aria-label={t("outcome")}>
         <p>
-          <strong>{t("placed", { person: hold.placedBy })}</strong>
+          <strong>{placedText(hold)}</strong>
         </p>
         {hold.placedBy === person ? <UndoButton hold={hold} onUndone={onUndone} /> : null}
       </section>

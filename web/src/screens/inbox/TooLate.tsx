@@ -5,6 +5,7 @@ import { Value } from "@/components/Value";
 import { type TypedField, typedText } from "@/models/typed";
 import type { Hold } from "@/services/holds";
 import { holdWord } from "@/words";
+import { placedText } from "./placedText";
 import { t } from "./text";
 
 export function TooLate({ hold, fields, comment }: { hold: Hold; fields: TypedField[]; comment: string }) {
@@ -41,5 +42,6 @@ function titleOf(hold: Hold): string {
   const person = hold.outcome?.by || hold.placedBy;
   const decision = hold.status === "resolved" ? (hold.outcome?.label ?? "") : hold.outcome ? holdWord(hold.status).word : "";
   if (!person) return t("closedMeanwhile", { decision });
-  return decision ? t("tooLate", { person, decision }) : t("placedMeanwhile", { person });
+  if (decision) return t("tooLate", { person, decision });
+  return placedText(hold);
 }

@@ -3,23 +3,23 @@ import { useState } from "react";
 import { useSession } from "@/app/useSession";
 import { readJson, writeJson } from "@/models/json";
 import type { Draft } from "@/services/holds";
-
-const PREFIX = "holdfast.draft.";
+import { DRAFTS, hasSignedOut } from "@/services/session";
 
 export function keepDraft(hold: string, person: string, draft: Draft): void {
+  if (hasSignedOut()) return;
   try {
-    window.sessionStorage.setItem(PREFIX + hold, writeJson({ person, draft }));
+    window.sessionStorage.setItem(DRAFTS + hold, writeJson({ person, draft }));
   } catch {
     // The storage is full or switched off: the draft that was saved last is still on the server.
   }
 }
 
 export function dropDraft(hold: string): void {
-  window.sessionStorage.removeItem(PREFIX + hold);
+  window.sessionStorage.removeItem(DRAFTS + hold);
 }
 
 export function keptDraft(hold: string, person: string): Draft | null {
-  const text = window.sessionStorage.getItem(PREFIX + hold);
+  const text = window.sessionStorage.getItem(DRAFTS + hold);
   if (text === null) return null;
   const kept = parsed(text);
   if (kept?.person === person) return kept.draft;

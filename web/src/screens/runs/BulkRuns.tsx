@@ -5,6 +5,8 @@ import { useState } from "react";
 import { useKeys } from "@/app/useKeys";
 import { Problem } from "@/components/Problem";
 import { StatusBadge } from "@/components/StatusBadge";
+import { useNow } from "@/components/useNow";
+import { withShortTimes } from "@/models/time";
 import { type BulkAction, type BulkChange, MOST_BULK, type Run, changeMany } from "@/services/runs";
 import { runWord, word } from "@/words";
 import { t } from "./text";
@@ -45,7 +47,7 @@ export function BulkRuns({ runs, onLeave }: { runs: Run[]; onLeave: (left: strin
       {runs.length > MOST_BULK ? <p className="late small">{t("tooManyRuns", { most: MOST_BULK })}</p> : null}
       {asking.isError ? <Problem error={asking.error} onRetry={() => action && asking.mutate(action)} /> : null}
       {acting.isError ? <Problem error={acting.error} /> : null}
-      {shown && action ? <Results items={shown} action={action} done={acting.data !== undefined} /> : null}
+      {shown && action ? <Results runs={runs} items={shown} action={action} done={acting.data !== undefined} /> : null}
       {action && asking.data && !acting.data ? (
         <div className="dialog-buttons">
           <button type="button" className="button" onClick={back}>{t("keepRun")}</button>
@@ -74,7 +76,9 @@ function Choices({ runs, onChoose }: { runs: Run[]; onChoose: (action: BulkActio
   );
 }
 
-function Results({ items, action, done }: { items: BulkChange[]; action: BulkAction; done: boolean }) {
+function Results({ runs, items, action, done }: { runs: Run[]; items: BulkChange[]; action: BulkAction; done: boolean }) {
+  const now = new Date(useNow());
+  const flows = new Map(runs.map((each) => [each.id, each.flow]));
   const count = items.filter((each) => each.done).length;
   const texts = TEXTS[done ? "done" : "preview"];
   const dead = items.filter((each) => each.done && each.dead).length;
@@ -85,9 +89,9 @@ function Results({ items, action, done }: { items: BulkChange[]; action: BulkAct
       <ul className="bulk-results small">
         {items.slice(0, 100).map((each) => (
           <li key={each.run}>
-            <Link to="/runs/$run" params={{ run: each.run }} className="code">{each.run.slice(0, 8)}</Link>
-            {each.done ? <StatusBadge shown={runWord(each.status)} /> : <span className="late">{each.why}</span>}
-            {each.texts.length > 0 ? <span className="muted">{each.texts.join(" ")}</span> : null}
+            <Link to="/runs/$run" params={{ run: each.run }}>{flows.get(each.run)} <span className="code">{each.run.slice(0, 8)}</span></Link>
+            {each.done ? <StatusBadge shown={runWord(each.status)} /> : <span className="late">{withShortTimes(each.why, now)}</span>}
+            {each.texts.length > 0 ? <span className="muted">{withShortTimes(each.texts.join(" "), now)}</span> : null}
           </li>
         ))}
       </ul>

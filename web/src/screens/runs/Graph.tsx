@@ -36,16 +36,20 @@ export function Graph({ run, found, point, step }: GraphProps) {
     { keys: "Home End", group: t("graph"), label: t("keysEnds") },
     { keys: "Enter", group: t("graph"), label: t("keysOpen") },
   ]);
+  // The same until something of it changes: a large graph is drawn anew with it.
+  const state: GraphState = useMemo(
+    () => ({
+      facts, taken, shown,
+      onToggle: (node) => setOpen((old) => toggled(old, node)),
+      onOpen: (node) => {
+        const seq = facts.get(node)?.seq ?? -1;
+        if (seq >= 0) void navigate({ to: ".", search: (old: object) => ({ ...old, step: seq }), resetScroll: false });
+      },
+    }),
+    [facts, taken, shown, navigate],
+  );
   if (graph.isPending) return <Skeleton />;
   if (graph.isError) return <Problem error={graph.error} onRetry={() => void graph.refetch()} />;
-  const state: GraphState = {
-    facts, taken, shown,
-    onToggle: (node) => setOpen(toggled(open, node)),
-    onOpen: (node) => {
-      const seq = facts.get(node)?.seq ?? -1;
-      if (seq >= 0) void navigate({ to: ".", search: (old: object) => ({ ...old, step: seq }), resetScroll: false });
-    },
-  };
   return (
     <section className="run-graph panel" aria-label={t("graph")} data-part="work">
       <div className="graph-choice">

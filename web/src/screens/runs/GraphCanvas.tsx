@@ -15,8 +15,9 @@ export function GraphCanvas({ picture, nodes, edges, view, size, state }: Canvas
     const context = canvas.current?.getContext("2d");
     if (!context || !canvas.current) return;
     const scale = window.devicePixelRatio;
-    canvas.current.width = size.width * scale;
-    canvas.current.height = size.height * scale;
+    resize(canvas.current, size.width * scale, size.height * scale);
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.clearRect(0, 0, canvas.current.width, canvas.current.height);
     const style = getComputedStyle(canvas.current);
     const known = new Map<string, string>();
     const colour = (name: string) => {
@@ -41,6 +42,12 @@ export function GraphCanvas({ picture, nodes, edges, view, size, state }: Canvas
       <p className="away">{t("drawnWhole", { count: picture.nodes.length })}</p>
     </>
   );
+}
+
+/** A canvas that gets a size, even its own, gets new memory. */
+function resize(canvas: HTMLCanvasElement, width: number, height: number): void {
+  if (canvas.width !== Math.floor(width)) canvas.width = width;
+  if (canvas.height !== Math.floor(height)) canvas.height = height;
 }
 
 const paths = new WeakMap<GraphEdge, Path2D>();

@@ -20,22 +20,27 @@ export function GraphView({ picture, state }: { picture: GraphPicture; state: Gr
   const [chosen, setView] = useState<View | null>(null);
   const [focused, setFocused] = useState("");
   const [follows, setFollows] = useState(true);
-  const target = state.shown || activeNode(picture.nodes, state.facts);
-  const followed = follows ? picture.nodes.find((each) => each.id === target) : undefined;
-  const base = chosen ?? firstView(picture, size);
-  const view = followed === undefined || isInside(followed, boxOf(base, size)) ? base : centredOn(followed, base, size);
+  const target = useMemo(() => state.shown || activeNode(picture.nodes, state.facts), [state.shown, state.facts, picture.nodes]);
+  // Each the same until the picture is moved or its states change: a large one is not drawn anew for a click elsewhere.
+  const view = useMemo(() => {
+    const followed = follows ? picture.nodes.find((each) => each.id === target) : undefined;
+    const base = chosen ?? firstView(picture, size);
+    return followed === undefined || isInside(followed, boxOf(base, size)) ? base : centredOn(followed, base, size);
+  }, [follows, picture, target, chosen, size]);
   const move = (next: View) => {
     setFollows(false);
     setView(next);
   };
   usePan(element, view, move);
   const boxes = useMemo(() => new Map(picture.edges.map((each) => [each, edgeBox(each)])), [picture.edges]);
-  const box = boxOf(view, size);
-  const nodes = nodesIn(picture.nodes, box);
+  const box = useMemo(() => boxOf(view, size), [view, size]);
+  const nodes = useMemo(() => nodesIn(picture.nodes, box), [picture.nodes, box]);
+  const edges = useMemo(() => edgesIn(picture.edges, boxes, box), [picture.edges, boxes, box]);
+  const isCanvas = isDrawn(nodes.length, view.zoom);
   const middle = { x: size.width / 2, y: size.height / 2 };
   const drawn = (node: GraphNode) => <GraphNodeBox key={node.id} node={node} fact={state.facts.get(node.id)} isShown={node.id === state.shown} isReachable={node.id === reachable} onOpen={state.onOpen} onToggle={state.onToggle} />;
   // Tab comes to one node: the one that had the focus last, else the one that the page is about.
-  const inView = nodes.filter((each) => each.label !== "");
+  const inView = isCanvas ? [] : nodes.filter((each) => each.label !== "");
   const reachable = [focused, target, inReadingOrder(inView)[0]?.id].find((id) => inView.some((each) => each.id === id)) ?? "";
   const goTo = (event: KeyboardEvent<HTMLElement>, from: string) => {
     const found = neighbour(picture.nodes.filter((each) => each.label !== ""), from, event.key);
@@ -64,12 +69,12 @@ export function GraphView({ picture, state }: { picture: GraphPicture; state: Gr
       </div>
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex, jsx-a11y/no-noninteractive-element-interactions -- what moves must be reached by keys */}
       <section ref={element} className="graph-view" aria-label={t("nodes")} tabIndex={0} onKeyDown={pressed} onFocus={(event) => setFocused(stopOf(event.target) ?? focused)} style={{ height: `min(70vh, ${Math.max(220, Math.ceil(picture.height) + 64)}px)` }}>
-        {size.width === 0 ? null : isDrawn(nodes.length, view.zoom) ? (
-          <GraphCanvas picture={picture} nodes={nodes} edges={edgesIn(picture.edges, boxes, box)} view={view} size={size} state={state} />
+        {size.width === 0 ? null : isCanvas ? (
+          <GraphCanvas picture={picture} nodes={nodes} edges={edges} view={view} size={size} state={state} />
         ) : (
           <svg role="presentation" width={size.width} height={size.height} viewBox={`${box.left} ${box.top} ${size.width / view.zoom} ${size.height / view.zoom}`}>
             {nodes.filter((each) => each.inside === "open").map(drawn)}
-            <GraphEdges edges={edgesIn(picture.edges, boxes, box)} taken={state.taken} />
+            <GraphEdges edges={edges} taken={state.taken} />
             {nodes.filter((each) => each.inside !== "open").map(drawn)}
           </svg>
         )}

@@ -2,6 +2,7 @@
 import { useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useState } from "react";
+import { useKeys } from "@/app/useKeys";
 import { useRight } from "@/app/useSession";
 import { Forbidden, Notice, Problem } from "@/components/Problem";
 import { SearchBox } from "@/components/SearchBox";
@@ -64,6 +65,7 @@ function RunList() {
     setSeen({ q, rows: new Map(chosenRows(ids, rows, seen.q === q ? seen.rows : new Map<string, Run>()).map((each) => [each.id, each])) });
   };
   const find = (text: string) => void navigate({ to: "/runs", search: text ? { q: text } : {} });
+  useKeys([{ keys: "/", group: t("title"), label: t("search"), run: () => document.getElementById("runs-search")?.focus() }]);
   return (
     <>
       <SearchBox key={q} id="runs-search" q={q} label={t("search")} example={t("searchExample")} problemOf={(text) => searchProblem(readRunQuery(text, "", 0n).wrong)} meantBy={(text) => repaired(text, readRunQuery(text, "", 0n).wrong)} onSearch={find} />

@@ -35,7 +35,9 @@ export function Timeline({ run, found, point, step, pruned }: TimelineProps) {
   // oxlint-disable-next-line react/incompatible-library -- the compiler is not used
   const list = useVirtualizer({ count: rows.length, getScrollElement: () => scroll.current, estimateSize: () => HEIGHT, overscan: 10 });
   const stops = useMemo(() => rows.filter(isStop), [rows]);
-  const { reachable, group } = useRoving(stops.map(rowKey), (place) => list.scrollToIndex(rows.indexOf(stops[place]!)));
+  // Not with each frame while it is scrolled: there may be thousands.
+  const names = useMemo(() => stops.map(rowKey), [stops]);
+  const { reachable, group } = useRoving(names, (place) => list.scrollToIndex(rows.indexOf(stops[place]!)));
   useKeys([
     { keys: "ArrowUp ArrowDown", group: t("timeline"), label: t("keysRows") },
     { keys: "Home End", group: t("timeline"), label: t("keysEnds") },

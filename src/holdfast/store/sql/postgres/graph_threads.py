@@ -18,11 +18,20 @@ from holdfast.store.sql.graph_threads import checkpoint_values, write_values
 from holdfast.store.sql.postgres.connect import PostgresConnection, Row
 from holdfast.types.graph_thread import GraphBatch, GraphClaim, GraphClaimRequest, GraphExtension
 
-_HELD = """
+_CLAIMED = """
 SELECT t.number, t.family, g.nth
 FROM unnest(?::bigint[], ?::text[], ?::text[], ?::text[], ?::bigint[]) AS g (nth, tenant, thread, owner, term)
 JOIN @graph_threads AS t ON t.tenant = g.tenant AND t.thread = g.thread
-AND t.owner = g.owner AND t.term = g.term
+AND t.owner = g.owner AND t.term = g.term"""
+_HELD = f"{_CLAIMED} ORDER BY t.tenant, t.thread"
+# Those that have all values which they need. What is seen here is as of the beginning of the statement; a
+# deletion changes the row, and a row that has changed until it is locked is not `seen`.
+_COMPLETE = f"""{_CLAIMED}
+JOIN @graph_threads AS seen ON seen.number = t.number AND seen.xmin = t.xmin
+LEFT JOIN unnest(?::bigint[], ?::text[]) AS n (nth, numbers) ON n.nth = g.nth
+WHERE n.nth IS NULL OR cardinality(n.numbers::bigint[]) = (
+    SELECT count(*) FROM @graph_values AS v
+    WHERE v.number = ANY (n.numbers::bigint[]) AND v.family = t.family)
 ORDER BY t.tenant, t.thread"""
 # A checkpoint that is there with the same digest is not returned: then its values are not written either.
 _PLACED = f"""
@@ -65,10 +74,15 @@ WHERE t.number = held.number
 AND EXISTS (SELECT 1 FROM @graph_checkpoints AS c WHERE c.thread_number = t.number)
 RETURNING held.nth"""
 
+_EXTEND = f"""
+WITH held AS ({_HELD} FOR UPDATE OF t SKIP LOCKED)
+UPDATE @graph_threads AS t SET claimed_until = ?::bigint FROM held WHERE t.number = held.number
+RETURNING held.nth"""
+
 
 @lru_cache
-def _put(*, checkpoints: bool, values: bool, writes: bool) -> str:
-    parts = [f"held AS ({_HELD} FOR SHARE OF t SKIP LOCKED)"]
+def _put(*, needs: bool, checkpoints: bool, values: bool, writes: bool) -> str:
+    parts = [f"held AS ({_COMPLETE if needs else _HELD} FOR SHARE OF t SKIP LOCKED)"]
     parts += [f"placed AS ({_PLACED})"] * checkpoints
     parts += [f"valued AS ({_VALUED})"] * values
     parts += [f"written AS ({_WRITTEN})"] * writes
@@ -78,7 +92,7 @@ def _put(*, checkpoints: bool, values: bool, writes: bool) -> str:
 async def put(conn: PostgresConnection, now: int, batches: Sequence[GraphBatch]) -> list[bool]:
     """Which of them were written. The others are refused, have a checkpoint or a write that another of them
     has, or their thread is locked."""
-    threads = list[tuple[Any, ...]]()
+    threads, needs = list[tuple[Any, ...]](), list[tuple[int, str]]()
     checkpoints = dict[tuple[str, ...], tuple[Any, ...]]()
     values, writes = list[tuple[Any, ...]](), dict[tuple[Any, ...], tuple[Any, ...]]()
     for nth, batch in enumerate(batches):
@@ -92,6 +106,9 @@ async def put(conn: PostgresConnection, now: int, batches: Sequence[GraphBatch])
         if row is not None:
             checkpoints[*place, row.ns, row.id] = (nth, *checkpoint_values(row, now))
             refs = set(row.values)
+            needed = batch.needed_values([row])
+            if needed:
+                needs.append((nth, f"{{{','.join(map(str, needed))}}}"))
             values += [
                 (nth, row.ns, row.id, v.number, v.base, v.channel, v.data)
                 for v in batch.values
@@ -100,8 +117,8 @@ async def put(conn: PostgresConnection, now: int, batches: Sequence[GraphBatch])
         for key, w in zip(keys, batch.writes, strict=True):
             if w.idx < 0 or key not in writes:
                 writes[key] = (nth, *write_values(w))
-    text = _put(checkpoints=bool(checkpoints), values=bool(values), writes=bool(writes))
-    tables = (threads, checkpoints.values(), values, writes.values())
+    text = _put(needs=bool(needs), checkpoints=bool(checkpoints), values=bool(values), writes=bool(writes))
+    tables = (threads, needs, checkpoints.values(), values, writes.values())
     found = await conn.rows(text, *(column for table in tables for column in _columns(table)))
     return _done(found, len(batches))
 
@@ -133,8 +150,16 @@ async def claim(
 async def release(conn: PostgresConnection, claims: Sequence[GraphExtension]) -> list[bool]:
     """Which of them were released. The others are not the threads' any more, or the thread may be empty, or
     is locked."""
-    rows = [(nth, c.tenant, c.thread, c.claim.owner, c.claim.term) for nth, c in enumerate(claims)]
-    return _done(await conn.rows(_RELEASE, *_columns(rows)), len(claims))
+    return _done(await conn.rows(_RELEASE, *_columns(_given(claims))), len(claims))
+
+
+async def extend(conn: PostgresConnection, claims: Sequence[GraphExtension], until: int) -> list[bool]:
+    """Which of them were extended. The others are not the threads' any more, or the thread is locked."""
+    return _done(await conn.rows(_EXTEND, *_columns(_given(claims)), until), len(claims))
+
+
+def _given(claims: Sequence[GraphExtension]) -> list[tuple[Any, ...]]:
+    return [(nth, c.tenant, c.thread, c.claim.owner, c.claim.term) for nth, c in enumerate(claims)]
 
 
 def _done(found: Iterable[Row], count: int) -> list[bool]:

@@ -54,6 +54,7 @@ from holdfast.types.record import Park, RunBatch, SettleAnswer
 from holdfast.types.status import RunStatus
 
 T = TypeVar("T")
+_EXTENDS = 3  # attempts at claims of threads that are locked for a moment
 
 
 class PostgresStore(ServerStore[PostgresPools]):
@@ -265,6 +266,21 @@ class PostgresStore(ServerStore[PostgresPools]):
     async def _claim_graph_threads(self, wanted: Sequence[GraphClaimRequest]) -> list[GraphClaim | None]:
         work = partial(graph_threads.claim, now=self.now(), wanted=wanted)
         return await self._pools.write_at_once(work)
+
+    async def extend_graph_claims(self, claims: Sequence[GraphExtension], ttl: int) -> list[bool]:
+        """All that are free in one statement: one for each would lock many threads for long."""
+        left: dict[int, GraphExtension] = dict(enumerate(claims))
+        extended: set[int] = set()
+        for _ in range(_EXTENDS):
+            if left:
+                work = partial(graph_threads.extend, claims=list(left.values()), until=self.now() + ttl)
+                done = await self._pools.write_at_once(work)
+                extended |= {nth for nth, each in zip(list(left), done, strict=True) if each}
+                left = {nth: each for nth, each in left.items() if nth not in extended}
+        for nth, each in left.items():
+            if (await super().extend_graph_claims([each], ttl))[0]:
+                extended.add(nth)
+        return [nth in extended for nth in range(len(claims))]
 
     async def release_graph_claim(self, claim: GraphExtension) -> bool:
         return await self._graph_releases.call(claim) or await super().release_graph_claim(claim)

@@ -1,0 +1,274 @@
+"""The verdict of a stage: one form for every backend, how it is asked for, where it is read, and which of
+several counts.
+
+Sources, in this order: the `StageOutcome` of the backend, a failed process or a reported error, the
+`status.json` of this attempt, structured output, the last fenced block of the answer. The first one decides;
+a later one that says worse lowers the result, because a false success costs more than a false failure.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, cast
+
+import msgspec
+
+from holdfast.attractor.outcome import StageOutcome, StageStatus
+from holdfast.model.pipeline_conditions import OUTCOMES, outcome_word
+
+if TYPE_CHECKING:
+    from holdfast.attractor.handler import StageVisit
+    from holdfast.frontends.dot.document import Link
+
+FILE: Final = "status.json"
+CLASS: Final = "verdict"
+"""The failure class of a verdict that cannot be read."""
+SCORE: Final = "score"
+"""In the context: by it a fan-in ranks branches of equal outcome."""
+# A line inside JSON text cannot begin with a fence: line breaks in its strings are escaped.
+_FENCE: Final = re.compile(r"^[ \t]{0,3}(`{3,}|~{3,})[ \t]*([^\n`]*)$", re.MULTILINE)
+_LANGUAGES: Final = frozenset({"", "json", "verdict"})
+_MENTIONED: Final = re.compile(r"outcome\s*=\s*\"?([A-Za-z_][\w.-]*)")
+_RANK: Final[Mapping[str, int]] = {
+    StageStatus.PARTIAL_SUCCESS: 1,
+    StageStatus.SKIPPED: 2,
+    StageStatus.RETRY: 3,
+    StageStatus.FAIL: 4,
+}
+
+
+def _field(text: str, **more: Any) -> Any:
+    return msgspec.Meta(description=text, **more)
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What a stage reports about itself. Only `outcome` is required."""
+
+    outcome: Annotated[
+        str,
+        _field(
+            "success, partial_success, retry, fail or skipped; or a word that conditions of the pipeline "
+            "compare, which counts as a success.",
+            min_length=1,
+        ),
+    ]
+    preferred_label: Annotated[str, _field("The label of the edge to follow, or empty.")] = ""
+    suggested_next_ids: Annotated[list[str], _field("Ids of next stages, the preferred one first.")] = []
+    notes: Annotated[str, _field("What was done, for people and later stages.")] = ""
+    failure_reason: Annotated[str, _field("Why it failed or has to be retried.")] = ""
+    context_updates: Annotated[dict[str, Any], _field("Values for the context of later stages.")] = {}
+    score: Annotated[float | None, _field("How good it is: a fan-in prefers the higher score.")] = None
+
+
+class VerdictError(ValueError):
+    """The verdict cannot be used; the message names the source and the field."""
+
+
+def verdict_schema() -> dict[str, Any]:
+    """The published JSON Schema (docs/reference/verdict.schema.json)."""
+    (_,), parts = msgspec.json.schema_components([Verdict])
+    found = dict(parts[Verdict.__name__])
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **found}
+
+
+def outcome_of(fields: Mapping[str, Any], source: str = FILE) -> StageOutcome:
+    """Both versions of the specification: `preferred_label` and `preferred_next_label`, `outcome` or
+    `status`. Null is taken as absent. Raises VerdictError."""
+    given = {name: value for name, value in fields.items() if value is not None and value != ""}
+    given.setdefault("outcome", given.get("status", ""))
+    given["preferred_label"] = given.get("preferred_label") or given.get("preferred_next_label") or ""
+    for name in ("notes", "failure_reason"):
+        # Only shown: a list of notes is no reason to lose the outcome.
+        if name in given and not isinstance(given[name], str):
+            given[name] = msgspec.json.encode(given[name]).decode()
+    if not isinstance(given["outcome"], str) or not given["outcome"].strip():
+        raise VerdictError(f"{source} has no outcome")
+    try:
+        found = msgspec.convert(given, Verdict)
+    except msgspec.ValidationError as error:
+        raise VerdictError(f"{source}: {_at_path(error)}") from None
+    if found.score is not None and not math.isfinite(found.score):
+        raise VerdictError(f"{source}: score is not a finite number")
+    return StageOutcome(
+        status=outcome_word(found.outcome.strip()),
+        preferred_label=found.preferred_label,
+        suggested_next_ids=tuple(found.suggested_next_ids),
+        context_updates=found.context_updates,
+        notes=found.notes,
+        failure_reason=found.failure_reason,
+        terminal=given.get("terminal") is True,
+        score=found.score,
+    )
+
+
+def _at_path(error: msgspec.ValidationError) -> str:
+    """`preferred_label: Expected ...` for "Expected ... - at `$.preferred_label`"."""
+    what, _, path = str(error).partition(" - at `$.")
+    return f"{path.rstrip('`')}: {what}" if path else what
+
+
+# ---------------------------------------------------------------------- how it is asked for
+def wants_verdict(visit: StageVisit) -> bool:
+    """A goal gate, a stage with several ways on, and one with `verdict=true`."""
+    stage = visit.stage
+    return stage.flag("goal_gate") or stage.flag("verdict") or len(_links(visit)) > 1
+
+
+def _links(visit: StageVisit) -> Sequence[Link]:
+    return visit.pipeline.outgoing.get(visit.stage.id, ())
+
+
+def instruction(visit: StageVisit, *, files: bool) -> str:
+    """How to report the verdict; the same for every backend. `files`: it can write to this machine."""
+    links = _links(visit)
+    form = (
+        '{"outcome": "success", "preferred_label": "", "suggested_next_ids": [], "notes": "", '
+        '"failure_reason": "", "context_updates": {}, "score": null}'
+    )
+    words = (
+        f"outcome: {', '.join(_words(links))}. Say success only if the stage did all that it was asked for; "
+        "with fail or retry, say why in failure_reason."
+    )
+    lines = [
+        "End your answer with a verdict on this stage, one fenced block of JSON:",
+        f"```json\n{form}\n```",
+        words,
+    ]
+    labels = [link.label for link in links if link.label]
+    if labels:
+        lines.append(f"preferred_label: empty, or the way to go on by: {', '.join(labels)}.")
+    if len(links) > 1:
+        targets = dict.fromkeys(link.target for link in links)
+        lines.append(f"suggested_next_ids: empty, or stages to go on with: {', '.join(targets)}.")
+    lines.append("context_updates: values for later stages. score: a number, higher is better, or null.")
+    if files:
+        path = visit.folder.resolve() / FILE
+        lines.append(f"You may write the same JSON object to {path} as well; the worse of the two counts.")
+    return "\n".join(lines)
+
+
+def _words(links: Iterable[Link]) -> list[str]:
+    """The usual outcomes, and those that the conditions of the stage's edges compare."""
+    usual = ["success", "partial_success", "retry", "fail"]
+    mentioned = (word for link in links for word in _MENTIONED.findall(link.text("condition")))
+    own = dict.fromkeys(word for word in mentioned if outcome_word(word) not in OUTCOMES)
+    return [*usual, *own]
+
+
+FOLLOW_UP: Final = (
+    "Your answer has no verdict, and without one this stage fails. Do no further work: repeat in a sentence "
+    "what came of it, then give the verdict."
+)
+"""The one further turn of a fail-closed gate."""
+
+
+# ---------------------------------------------------------------------- where it is read
+def block_in(text: str) -> tuple[Mapping[str, Any] | None, str]:
+    """(the verdict in the last fenced block, "") or (None, why it cannot be read); (None, "") if that block
+    is none."""
+    language, body, closed = _last_block(text)
+    if language not in _LANGUAGES or not body.lstrip().startswith("{"):
+        return None, ""
+    where = "the verdict at the end of the answer"
+    fields = _object(body)
+    if fields is None:
+        if '"outcome"' not in body:
+            return None, ""
+        return None, f"{where} is not JSON" if closed else f"{where} is cut off"
+    return checked(fields, where)
+
+
+def structured_in(text: str) -> tuple[Mapping[str, Any] | None, str]:
+    """The same for an answer that is one JSON object and nothing else."""
+    fields = _object(text.strip()) if text.lstrip().startswith("{") else None
+    return (None, "") if fields is None else checked(fields)
+
+
+def checked(
+    fields: Mapping[str, Any], where: str = "the structured answer"
+) -> tuple[Mapping[str, Any] | None, str]:
+    if "outcome" not in fields:
+        return None, ""
+    try:
+        outcome_of(fields, where)
+    except VerdictError as fault:
+        return None, str(fault)
+    return fields, ""
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    try:
+        found = msgspec.json.decode(text)
+    except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError):
+        return None
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else None
+
+
+def _last_block(text: str) -> tuple[str, str, bool]:
+    """(language, body, whether it is closed) of the last fenced block; empty without one."""
+    last, opened = ("", "", True), None
+    for fence in _FENCE.finditer(text):
+        mark, info = fence.group(1), fence.group(2).strip()
+        if opened is None:
+            opened = fence
+        elif mark.startswith(opened.group(1)) and not info:
+            last = (opened.group(2).strip().lower(), text[opened.end() : fence.start()], True)
+            opened = None
+    if opened is not None:
+        return opened.group(2).strip().lower(), text[opened.end() :], False
+    return last
+
+
+# ---------------------------------------------------------------------- which one counts
+class VerdictSource(NamedTuple):
+    """`failure`: a failed process or a reported error, which a written verdict may explain."""
+
+    name: str
+    outcome: StageOutcome
+    failure: bool = False
+
+
+def unreadable(name: str, fault: str) -> VerdictSource:
+    failed = StageOutcome(
+        status=StageStatus.FAIL, failure_reason=fault, context_updates={"failure_class": CLASS}
+    )
+    return VerdictSource(name, failed)
+
+
+def judge(sources: Sequence[VerdictSource]) -> StageOutcome | None:
+    """The first source, lowered by later ones that say worse. None without any."""
+    if not sources:
+        return None
+    first, *later = sources
+    result = first.outcome
+    for source in later:
+        if severity(source.outcome) > severity(result):
+            note = (
+                f"{source.name} says {source.outcome.status}, {first.name} {result.status}: the worse counts"
+            )
+            result = _lowered(result, source.outcome, note)
+        elif first.failure and source.outcome.failure_reason and severity(source.outcome) == _RANK["fail"]:
+            result = _lowered(result, source.outcome, "")
+    return result
+
+
+def severity(outcome: StageOutcome) -> int:
+    """A word that only the pipeline knows counts as a success (AT-A16)."""
+    return _RANK.get(outcome_word(str(outcome.status)), 0)
+
+
+def _lowered(result: StageOutcome, worse: StageOutcome, note: str) -> StageOutcome:
+    return msgspec.structs.replace(
+        worse,
+        notes="; ".join(filter(None, (worse.notes, note))),
+        failure_reason=worse.failure_reason or note,
+        context_updates={**worse.context_updates, **_class_of(result), **_class_of(worse)},
+        terminal=result.terminal or worse.terminal,
+    )
+
+
+def _class_of(outcome: StageOutcome) -> dict[str, Any]:
+    found = outcome.context_updates.get("failure_class")
+    return {"failure_class": found} if found else {}

@@ -1,0 +1,178 @@
+"""Why a run stands or failed, where, and what to do: in at most ten lines."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import msgspec
+
+from holdfast.checkpoint.visit import Visit
+from holdfast.model.shown_names import shown_name
+from holdfast.runs.history.story_loader import load_story
+from holdfast.runs.run_view import ShownRun, shown_run
+from holdfast.types.clock import iso
+from holdfast.types.hold import MACHINE_WAITS, HoldRow
+from holdfast.types.human_time import human_duration
+from holdfast.types.status import RunStatus
+
+if TYPE_CHECKING:
+    from holdfast.runs.service import RunService
+
+_LINE: Final = 160
+_TAIL: Final = 2
+"""Lines of a command's output."""
+_BEFORE: Final = 4
+_CANCELLED: Final = "its cancellation is requested, and no worker has carried it out yet"
+
+
+class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
+    """`where`: the nodes that are open, or the one that failed. `todo`: commands to choose from."""
+
+    run: str
+    flow: str
+    status: str
+    where: tuple[str, ...] = ()
+    why: str = ""
+    output: tuple[str, ...] = ()
+    before: tuple[str, ...] = ()
+    todo: tuple[str, ...] = ()
+
+    @property
+    def lines(self) -> list[str]:
+        """At most ten."""
+        found = [f"Run {self.run} of {self.flow}: {self.status}."]
+        found += [f"Where   {', '.join(self.where)}"] if self.where else []
+        found += [f"Why     {self.why}"] if self.why else []
+        found += [f"Output  {line}" for line in self.output]
+        found += [f"Before  {', '.join(self.before)}"] if self.before else []
+        found += [f"Do      {line}" for line in self.todo]
+        return [_cut(line) for line in found[:10]]
+
+
+async def diagnose(service: RunService, run: str, *, tenant: str | None = None) -> Diagnosis:
+    """Raises RunNotFoundError."""
+    row = await service.get(run, tenant=tenant)
+    shown = await shown_run(service.store, row)
+    story = await load_story(service, row)
+    holds = await service.holds(row.id)
+    now = service.store.now()
+    ended = [visit for visit in story.visits if visit.ended_at is not None]
+    failed = next((visit for visit in reversed(ended) if visit.halts and not visit.handed_to), None)
+    open_ = [visit for visit in story.visits if visit.ended_at is None]
+    at = [failed] if shown.status is RunStatus.failed and failed is not None else open_
+    _, unread = await service.store.pending(row.id)
+    if any(message.kind == "cancel" for message in unread):
+        why, todo = _CANCELLED, ["holdfast worker    # carries it out"]
+    else:
+        why, todo = _reason(shown, failed, open_, holds, now)
+    return Diagnosis(
+        run=row.id,
+        flow=row.flow,
+        status=shown.label + (f" until {iso(shown.wakes_at)}" if shown.wakes_at else ""),
+        where=tuple(_place(visit, now) for visit in at[-3:]),
+        why=why,
+        output=_output(failed) if failed is not None and shown.status is RunStatus.failed else (),
+        before=tuple(_outcome(visit) for visit in ended[-_BEFORE:] if visit is not failed),
+        todo=tuple(todo),
+    )
+
+
+def _reason(
+    row: ShownRun, failed: Visit | None, open_: list[Visit], holds: list[HoldRow], now: int
+) -> tuple[str, list[str]]:
+    name = row.id[:8]
+    if row.status is RunStatus.failed:
+        what = "" if failed is None else (failed.error or {}).get("message", "")
+        return what or "it failed", [
+            f"holdfast resume {name}    # after the cause is repaired: the failed node runs again",
+            f"holdfast postmortem {name}    # everything that happened",
+        ]
+    if row.status is RunStatus.completed:
+        return "it ended well: there is nothing to do", []
+    if row.status is RunStatus.cancelled:
+        return "it was cancelled", [f"holdfast fork {name}@N    # a new run from one of its checkpoints"]
+    asked = [hold for hold in holds if hold.type not in MACHINE_WAITS]
+    if asked:
+        return _question(asked, now), _answers(asked)
+    if row.missing:
+        return f"no live worker has {' and '.join(row.missing)}", [
+            f"holdfast worker    # with what the run needs: {_means(row.missing)}"
+        ]
+    if row.waits_for:
+        return f"it waits for {row.waits_for[0].text}", []
+    return _machine_reason(row, open_, now)
+
+
+def _machine_reason(row: ShownRun, open_: list[Visit], now: int) -> tuple[str, list[str]]:
+    name = row.id[:8]
+    if row.status is RunStatus.waiting:
+        pauses = [wait for visit in open_ for wait in visit.waits if wait.until is None]
+        retries = any(wait.kind == "retry" for wait in pauses)
+        what = "an attempt failed, and the next one begins" if retries else "it sleeps, and wakes up"
+        return f"{what} at {iso(row.wakes_at or now)}", []
+    if row.status is RunStatus.running:
+        return f"worker {row.worker} runs it", [f"holdfast show {name} --watch    # follow it"]
+    what = "no worker has started it" if row.status is RunStatus.pending else "its worker is gone"
+    here = f"holdfast resume {name}    # advances it here"
+    return what, ["holdfast worker    # advances every run that it can", here]
+
+
+def _question(holds: list[HoldRow], now: int) -> str:
+    hold = holds[0]
+    more = f" ({len(holds) - 1} more)" if len(holds) > 1 else ""
+    who = f" by {hold.assignee}" if hold.assignee else ""
+    return f"to be answered{who} for {human_duration(now - hold.created_at)}: {_one_line(hold.prompt)}{more}"
+
+
+def _answers(holds: list[HoldRow]) -> list[str]:
+    hold = holds[0]
+    shown = [f"holdfast answer {hold.id[:8]} {shlex.quote(option.id)}" for option in (hold.options or ())[:3]]
+    return shown or [f"holdfast answer {hold.id[:8]} TEXT"]
+
+
+def _means(missing: tuple[str, ...]) -> str:
+    """How to give it what is missing."""
+    how = {
+        "backend": "--backend NAME=SPEC",
+        "handler": "--handlers MODULE",
+        "provider": "the provider's key in the environment",
+        "kit": "its tools",
+        "file": "the file",
+    }
+    found = dict.fromkeys(how.get(word.partition(":")[0], word) for word in missing)
+    return ", ".join(found)
+
+
+def _place(visit: Visit, now: int) -> str:
+    tries = f", attempt {visit.attempts}" if visit.attempts > 1 else ""
+    again = f", visit {visit.visit}" if visit.visit > 1 else ""
+    since = human_duration((visit.ended_at or now) - visit.started_at)
+    asks = visit.ended_at is None and any(each.status == "pending" for each in visit.questions)
+    return f"{shown_name(visit.label)} ({'asking' if asks else visit.state}{again}{tries}, {since})"
+
+
+def _outcome(visit: Visit) -> str:
+    return f"{shown_name(visit.label)} {visit.outcome or visit.state}"
+
+
+def _output(visit: Visit) -> tuple[str, ...]:
+    """The end of what its last command wrote."""
+    for call in reversed(visit.calls):
+        value: Any = call.value
+        if isinstance(value, dict):
+            fields = cast("dict[str, Any]", value)
+            text = str(fields.get("stderr") or "").strip() or str(fields.get("stdout") or "").strip()
+            lines = [line for line in text.splitlines() if line.strip()]
+            if lines:
+                return tuple(lines[-_TAIL:])
+    return ()
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _cut(line: str) -> str:
+    line = _one_line(line) if "\n" in line else line
+    return line if len(line) <= _LINE else f"{line[: _LINE - 1]}…"

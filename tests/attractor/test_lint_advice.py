@@ -59,6 +59,7 @@ BROKEN = [
     ("agent_known", f"{ENDS} start -> a -> exit; a [label=A, agent=nobody]", "agent"),
     ("agent_known", f"{ENDS} start -> exit; graph [agent_permissions=all]", "agent_permissions"),
     ("variables", f'{ENDS} start -> a -> exit; a [prompt="do $ticket"]', "prompt"),
+    ("variables", f'{ENDS} start -> a -> exit; a [prompt="do ${{goal}}"]', "prompt"),
     ("prompt_references", f'{ENDS} start -> a -> exit; a [prompt="{{{{stages.gone.notes}}}}"]', "prompt"),
     ("prompt_references", f'{ENDS} start -> a -> exit; a [prompt="{{{{stages.start.odd}}}}"]', "prompt"),
     ("prompt_references", f'{ENDS} start -> a -> b -> exit; a [prompt="{{{{stages.b.notes}}}}"]; b [label=B]',

@@ -98,9 +98,9 @@ async def test_sleeping_runs_and_missing_means_say_until_when_and_what() -> None
 
 def test_cancelled_run_and_json(cli: Cli) -> None:
     run = started(cli, line("a [shape=hexagon];", "a"))
-    assert cli("cancel", run).code == 0
+    assert cli("cancel", run, "--reason", "no longer wanted").code == 0
     assert any("its cancellation is requested" in each for each in diagnosed(cli, run))
     assert cli("worker", "--until-idle").code == 0
     found = cli("diagnose", run, "--json").json
-    assert (found["run"], found["why"]) == (run, "it was cancelled")
+    assert (found["run"], found["why"]) == (run, "it was cancelled: no longer wanted")
     assert cli("diagnose", "nothing").code == 2

@@ -47,7 +47,7 @@ from holdfast.runs.service import RunService
 from holdfast.store.rows import RunRow
 from holdfast.types.event import Event
 from holdfast.types.human_time import human_duration
-from holdfast.types.status import RunStatus
+from holdfast.types.status import RunStatus, run_label
 
 _MARKS = {"node.completed": "✓", "node.failed": "✗", "node.skipped": "-"}
 ALL = 1_000_000
@@ -250,4 +250,4 @@ def stage_line(event: Event) -> str:
 
 def _summary(status: RunStatus, row: RunRow, completed: tuple[str, ...], now: int) -> str:
     count = f"{len(completed)} stage{'' if len(completed) == 1 else 's'}"
-    return f"{row.flow}: {status}, {count}, {human_duration(now - row.created_at)}"
+    return f"{row.flow}: {run_label(status)}, {count}, {human_duration(now - row.created_at)}"

@@ -91,7 +91,11 @@ def _reason(
     if row.status is RunStatus.completed:
         return "it ended well: there is nothing to do", []
     if row.status is RunStatus.cancelled:
-        return "it was cancelled", [f"holdfast fork {name}@N    # a new run from one of its checkpoints"]
+        why = (row.error or "").partition(": ")[2]
+        stated = why not in ("", "cancelled")  # the default reason says nothing
+        return f"it was cancelled: {why}" if stated else "it was cancelled", [
+            f"holdfast fork {name}@N    # a new run from one of its checkpoints"
+        ]
     asked = [hold for hold in holds if hold.type not in MACHINE_WAITS]
     if asked:
         return _question(asked, now), _answers(asked)

@@ -33,7 +33,7 @@ from holdfast.model.edge_labels import split_label
 from holdfast.model.pipeline_conditions import Clause, ParsedCondition
 
 WARNING, INFO = DiagnosticSeverity.warning, DiagnosticSeverity.info
-_VARIABLE: Final = re.compile(r"(?<![\\$\w])\$([A-Za-z_]\w*)")
+_VARIABLE: Final = re.compile(r"(?<![\\$\w])\$([A-Za-z_]\w*|\{[A-Za-z_]\w*\})")
 _LONG_NAME, _MANY_NAMES = 40, 300
 """Longer names, and names beyond that number, are not compared with others: that takes quadratic time."""
 
@@ -232,8 +232,11 @@ def variables(view: RuleContext) -> Iterator[Diagnostic]:
         names.pop("goal", None)
         if names:
             shown = name_list(f"${name}" for name in names)
-            message = f"{shown} in the prompt of {stage.id} is not replaced: only $goal is"
+            verb = "is" if len(names) == 1 else "are"
+            message = f"{shown} in the prompt of {stage.id} {verb} not replaced: only $goal is"
             fix = "write the value itself; stages also see the context before their prompt"
+            if "{goal}" in names:
+                fix = "write $goal, without braces"
             yield view.at("variables", WARNING, stage, message, key="prompt", fix=fix)
 
 

@@ -163,3 +163,11 @@ def test_the_command_line_of_each_agent(name: str, resume: bool, permissions: st
     option = {"claude": "--permission-mode ", "codex": "-c sandbox_mode=", "gemini": "--approval-mode "}[name]
     assert option + allowed in words
     assert (words.split()[-1] == "-") == (name == "codex")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_answer_that_was_cut_inside_a_character_is_read(name: str) -> None:
+    """Programs that count UTF-16 units write half of an emoji."""
+    found = read(name, good(name, "Done \ud83d"))
+    assert (found.ended, found.failed) == (True, "")
+    assert found.text.startswith("Done \ufffd")

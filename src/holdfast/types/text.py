@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, Final
+
+import msgspec
 
 from holdfast.errors import InputError
 from holdfast.types.redaction import redactor
 
 MAX_TEXT = 10_000
+_HEX: Final = "[0-9A-Fa-f]{2}"
+# Every escape is consumed, so that the second half of `\\` begins none.
+_ESCAPE: Final = re.compile(
+    rf"\\(?:u[Dd][89ABab]{_HEX}\\u[Dd][C-Fc-f]{_HEX}|(u[Dd][89A-Fa-f]{_HEX})|.)", re.DOTALL
+)
 
 
 def require_text(value: Any, what: str, *, hint: str | None = None) -> str:
@@ -25,6 +33,18 @@ def require_text(value: Any, what: str, *, hint: str | None = None) -> str:
                 hint="Decode it with errors='replace'.",
             ) from None
     return value
+
+
+def decode_json(text: str) -> Any:
+    """The value of a JSON text from another program. Half of a surrogate pair, which programs write that cut
+    a text between two UTF-16 units, becomes U+FFFD. Raises msgspec.DecodeError."""
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        whole = _ESCAPE.sub(lambda found: r"\ufffd" if found[1] else found[0], text)
+        if whole == text:
+            raise
+        return msgspec.json.decode(whole)
 
 
 def one_line(value: Any, limit: int = MAX_TEXT) -> str:

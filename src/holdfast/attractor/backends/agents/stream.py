@@ -9,6 +9,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from holdfast.agents.messages import TokenUsage
+from holdfast.types.text import decode_json
 
 TEXT: Final = "holdfast.text"
 """The type of a line that is no event."""
@@ -57,7 +58,7 @@ def events_in(text: str) -> list[AgentEvent]:
 
 def event_of(line: str) -> AgentEvent:
     try:
-        found = msgspec.json.decode(line)
+        found = decode_json(line)
     except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError):
         found = None
     if not isinstance(found, dict):

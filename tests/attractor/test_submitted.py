@@ -8,22 +8,25 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
+import anyio
 import msgspec
 import pytest
 
 from holdfast import Holdfast, Worker, tool
 from holdfast.api.settings import ApiSettings
-from holdfast.app.flow import advance, wait_until_idle
+from holdfast.app.flow import advance, is_idle
 from holdfast.app.result import Result
 from holdfast.attractor import run_pipeline
 from holdfast.attractor.prepare import input_of, prepare_pipeline
 from holdfast.attractor.program import PipelineSetup, program_for
 from holdfast.attractor.required_access import COMMANDS, FILES
 from holdfast.attractor.stored_source import pipeline_of
+from holdfast.errors import RequirementsMissingError
 from holdfast.frontends.dot.lower import lower
 from holdfast.frontends.dot.parse import parse
 from holdfast.model.fingerprint import decode_graph, encode_graph
-from holdfast.runs.driver.settings import RunSettings
+from holdfast.runs.driver.settings import ALLOW_CODE, RunSettings
+from holdfast.types.status import RunStatus
 from tests.agents.conftest import provider
 from tests.agents.provider import Answer, Provider
 from tests.api.conftest import Server, serving
@@ -51,7 +54,15 @@ async def hall(folder: Path, monkeypatch: pytest.MonkeyPatch, *, allowed: bool) 
 
 
 async def _idle(server: Server, run: str) -> None:
-    await wait_until_idle(await server.hf.service(), run, 20)
+    """Until it has ended, or waits for a worker that allows code."""
+    service = await server.hf.service()
+    with anyio.fail_after(60):
+        while not await is_idle(service, run) and not await missing(server, run):
+            await service.store.wait_change(0.05)
+
+
+async def missing(server: Server, run: str) -> list[str]:
+    return (await server.json("GET", f"/v1/pipelines/{run}"))["missing"]
 
 
 async def submitted(server: Server, source: str, path: str = "/v1/pipelines", **more: Any) -> str:
@@ -98,9 +109,24 @@ async def test_worker_decides_whether_commands_of_a_submitted_pipeline_run(
     async with hall(tmp_path, monkeypatch, allowed=allowed) as server:
         run = await submitted(server, TOOL)
         assert (tmp_path / "ran").exists() is allowed
-        if not allowed:
-            said = await server.json("GET", f"/v1/pipelines/{run}")
-            assert "--allow-code" in json.dumps(said)
+        assert (ALLOW_CODE in await missing(server, run)) != allowed
+
+
+async def test_run_is_left_to_a_worker_that_allows_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not claimed, not failed, no attempt counted: it waits, and the worker that may run it does."""
+    async with hall(tmp_path, monkeypatch, allowed=False) as server:
+        run = await submitted(server, TOOL)
+        async with (
+            Holdfast(await server.hf.open(), settings=RunSettings(allow_code=True)) as other,
+            Worker(on=other),
+        ):
+            with anyio.fail_after(60):
+                while not await is_idle(await other.service(), run):
+                    await (await other.open()).wait_change(0.05)
+            assert (await (await other.service()).get(run)).status is RunStatus.completed
+    assert (tmp_path / "ran").exists()
 
 
 @pytest.mark.parametrize("allowed", [False, True])
@@ -115,8 +141,8 @@ async def test_agent_of_a_submitted_pipeline_runs_only_if_the_worker_allows_it(
     source = line("a [prompt=x, agent=claude];" if of == "stage" else "a [prompt=x];", "a")
     async with hall(tmp_path, monkeypatch, allowed=allowed) as server:
         run = await submitted(server, source, simulate=False)
-        said = json.dumps(await server.json("GET", f"/v1/pipelines/{run}"))
-    assert ("--allow-code" in said) == (of == "stage" and not allowed)
+        lacks = await missing(server, run)
+    assert (ALLOW_CODE in lacks) == (of == "stage" and not allowed)
     modes = [call["argv"][call["argv"].index("--permission-mode") + 1] for call in agents.calls("claude")]
     refused = [] if of == "stage" else ["plan"]
     assert modes == (["acceptEdits"] if allowed else refused)
@@ -211,7 +237,7 @@ async def test_everything_that_a_document_brings_to_a_worker_is_refused_there(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "child.dot").write_text(TOOL)
     provider.says(Answer(calls=[("c1", "look", {})]), Answer("done"))
-    ended = await _advanced(hf, RUNS[attribute], tmp_path / "logs", backend(provider, tools=[look]))
-    assert ended.error is not None
-    assert "this worker does not run commands" in ended.error.message
+    with pytest.raises(RequirementsMissingError, match="this worker does not run commands") as refused:
+        await _advanced(hf, RUNS[attribute], tmp_path / "logs", backend(provider, tools=[look]))
+    assert refused.value.facts["missing"] == [ALLOW_CODE]
     assert not (tmp_path / "ran").exists()

@@ -93,7 +93,7 @@ async def test_sleeping_runs_and_missing_means_say_until_when_and_what() -> None
         async with Worker(on=hf):
             found = await diagnose(service, row.id)
     assert found.why == "no live worker has backend:function:tests.cli.test_diagnose.answer"
-    assert "--backend NAME=SPEC" in found.todo[0]
+    assert "--backend [NAME=]SPEC" in found.todo[0]
 
 
 def test_cancelled_run_and_json(cli: Cli) -> None:

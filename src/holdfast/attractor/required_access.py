@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from holdfast.errors import RequirementsMissingError
 from holdfast.frontends.dot.document import Attributes, Pipeline, SourceLocation
+from holdfast.runs.driver.settings import ALLOW_CODE
+from holdfast.runs.unserved import means_for
 from holdfast.telemetry import current_node
 
 if TYPE_CHECKING:
@@ -45,12 +48,28 @@ def refusal_of(visit: StageVisit) -> str:
     )
 
 
+def require_allowed(visit: StageVisit) -> None:
+    """Raises RequirementsMissingError: a worker that allows it continues the run."""
+    refused = refusal_of(visit)
+    if refused:
+        raise RequirementsMissingError(
+            f"stage {visit.stage.id!r} waits for a worker with {ALLOW_CODE}: {refused}.",
+            hint=f"Start a worker that has it, or give it here: {means_for([ALLOW_CODE])}.",
+            missing=[ALLOW_CODE],
+        )
+
+
 class RequiredAccess(NamedTuple):
     node: str
     """"" for the graph itself."""
     attribute: str
     what: str
     place: SourceLocation
+
+    @property
+    def is_code(self) -> bool:
+        """It is refused where it would run, and not only where it is submitted."""
+        return self.attribute in COMMANDS or self.attribute in FILES
 
     def __str__(self) -> str:
         where = f"stage {self.node}" if self.node else "the graph"

@@ -19,6 +19,7 @@ from holdfast.attractor.backends.model import NAME as MODEL
 from holdfast.attractor.backends.model import ModelBackend
 from holdfast.attractor.backends.select import DEFAULT, SIMULATION, ambient_backend
 from holdfast.attractor.backends.tools import wanted_kits
+from holdfast.attractor.required_access import required_access_of
 from holdfast.errors import RunFileMissingError
 from holdfast.frontends.dot.document import Pipeline, Stage
 from holdfast.frontends.dot.handler_kinds import BUILT_IN, kind_of
@@ -26,6 +27,7 @@ from holdfast.frontends.dot.model_choice import model_choice
 from holdfast.frontends.dot.transforms import prepare
 from holdfast.model.fingerprint import REQUIRES
 from holdfast.model.graph import GraphSpec
+from holdfast.runs.driver.settings import ALLOW_CODE
 
 if TYPE_CHECKING:
     from holdfast.attractor.program import PipelineSetup
@@ -46,6 +48,8 @@ def requirements_of(pipeline: Pipeline, setup: PipelineSetup) -> frozenset[str]:
         for stage in pipeline.stages.values()
         for kind in {stage.type, kind_of(stage, BUILT_IN | own)} & own
     }
+    if pipeline.submitted and any(each.is_code for each in required_access_of(pipeline)):
+        words.add(ALLOW_CODE)
     stages = prompting_stages(pipeline, own)
     if setup.simulate:
         return frozenset(words)
@@ -137,7 +141,8 @@ def stored_requirements(spec: GraphSpec) -> frozenset[str] | None:
 
 
 def require_means(requires: frozenset[str], offers: frozenset[str]) -> None:
-    """Raises RequirementsMissingError."""
-    missing = sorted(requires - offers)
+    """Raises RequirementsMissingError. Whether code of others may run is asked where it would run: it is a
+    setting of the process and not of its pipelines."""
+    missing = sorted(requires - offers - {ALLOW_CODE})
     if missing:
         raise missing_error(missing)

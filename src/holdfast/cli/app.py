@@ -141,7 +141,7 @@ Backends = Annotated[
     typer.Option(
         "--backend",
         help="Pipelines: backend for prompts, as NAME=SPEC for runs that name it, or SPEC as the default "
-        "(model, cli:COMMAND or file.py:name); may be repeated",
+        "(model, agent:NAME, cli:COMMAND or file.py:name); may be repeated",
         metavar="[NAME=]SPEC",
     ),
 ]

@@ -1256,7 +1256,8 @@ class Person(Model, kw_only=True):
 
 class Pipeline(Model, kw_only=True):
     """`status` is the run's; `outcome` is success, fail or cancelled once it has ended. `current_node` is
-    the last completed one. `completed_nodes` are in order: one that was visited twice is listed twice."""
+    the last completed one. `completed_nodes` are in order: one that was visited twice is listed twice.
+    `missing`: what it needs of a worker and no live one has."""
 
     id: str
     name: str
@@ -1273,6 +1274,7 @@ class Pipeline(Model, kw_only=True):
     updated_at: str | None
     ended_at: str | None
     wakes_at: str | None = None
+    missing: list[str] = []
     diagnostics: list[Diagnostic] = []
 
 

@@ -11,6 +11,7 @@ from holdfast.checkpoint.visit import Visit
 from holdfast.model.shown_names import shown_name
 from holdfast.runs.history.story_loader import load_story
 from holdfast.runs.run_view import ShownRun, shown_run
+from holdfast.runs.unserved import means_for
 from holdfast.types.clock import iso
 from holdfast.types.hold import MACHINE_WAITS, HoldRow
 from holdfast.types.human_time import human_duration
@@ -101,7 +102,7 @@ def _reason(
         return _question(asked, now), _answers(asked)
     if row.missing:
         return f"no live worker has {' and '.join(row.missing)}", [
-            f"holdfast worker    # with what the run needs: {_means(row.missing)}"
+            f"holdfast worker    # with what the run needs: {means_for(row.missing)}"
         ]
     if row.waits_for:
         return f"it waits for {row.waits_for[0].text}", []
@@ -133,19 +134,6 @@ def _answers(holds: list[HoldRow]) -> list[str]:
     hold = holds[0]
     shown = [f"holdfast answer {hold.id[:8]} {shlex.quote(option.id)}" for option in (hold.options or ())[:3]]
     return shown or [f"holdfast answer {hold.id[:8]} TEXT"]
-
-
-def _means(missing: tuple[str, ...]) -> str:
-    """How to give it what is missing."""
-    how = {
-        "backend": "--backend NAME=SPEC",
-        "handler": "--handlers MODULE",
-        "provider": "the provider's key in the environment",
-        "kit": "its tools",
-        "file": "the file",
-    }
-    found = dict.fromkeys(how.get(word.partition(":")[0], word) for word in missing)
-    return ", ".join(found)
 
 
 def _place(visit: Visit, now: int) -> str:

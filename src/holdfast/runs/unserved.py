@@ -15,6 +15,17 @@ from holdfast.types.ids import RunId
 from holdfast.types.status import RunStatus
 
 _READY: Final = (RunStatus.pending, RunStatus.resumable)
+_MEANS: Final = {
+    "agent": "the agent's program on its PATH",
+    "backend": "`--backend [NAME=]SPEC`",
+    "file": "the file",
+    "handler": "`--handlers MODULE`",
+    "kit": "its tools",
+    "program": "the program on its PATH",
+    "provider": "the provider's key in its environment",
+    "setting": "`--allow-code`",
+}
+"""By the kind of a requirement: how a worker gets it."""
 
 
 class UnservedWork(msgspec.Struct, frozen=True):
@@ -70,3 +81,8 @@ async def missing_means(store: Store, rows: Sequence[RunRow]) -> dict[RunId, tup
 def serves(row: WorkerRow, version: str) -> bool:
     """The program of a stored document is built by any worker that has what the document names."""
     return version in row.versions if dialect_of(version) == CODED else version not in row.lacking
+
+
+def means_for(missing: Iterable[str]) -> str:
+    """How to give a worker what runs need: `agent:codex`, `provider:openai`."""
+    return ", ".join(dict.fromkeys(_MEANS.get(word.partition(":")[0], word) for word in missing))

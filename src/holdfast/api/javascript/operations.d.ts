@@ -2513,7 +2513,8 @@ export interface PersonWire {
 
 /**
  * `status` is the run's; `outcome` is success, fail or cancelled once it has ended. `current_node` is the
- * last completed one. `completed_nodes` are in order: one that was visited twice is listed twice.
+ * last completed one. `completed_nodes` are in order: one that was visited twice is listed twice. `missing`:
+ * what it needs of a worker and no live one has.
  */
 export interface PipelineWire {
   id: string;
@@ -2531,6 +2532,7 @@ export interface PipelineWire {
   updated_at: string | null;
   ended_at: string | null;
   wakes_at?: string | null;
+  missing?: string[];
   diagnostics?: DiagnosticWire[];
 }
 

@@ -61,7 +61,8 @@ class DiagnosticWire(msgspec.Struct, kw_only=True):
 
 class PipelineWire(msgspec.Struct, kw_only=True):
     """`status` is the run's; `outcome` is success, fail or cancelled once it has ended. `current_node` is the
-    last completed one. `completed_nodes` are in order: one that was visited twice is listed twice."""
+    last completed one. `completed_nodes` are in order: one that was visited twice is listed twice. `missing`:
+    what it needs of a worker and no live one has."""
 
     id: str
     name: str
@@ -78,6 +79,7 @@ class PipelineWire(msgspec.Struct, kw_only=True):
     updated_at: str | None
     ended_at: str | None
     wakes_at: str | None = None
+    missing: list[str] = []
     diagnostics: list[DiagnosticWire] = []
 
 
@@ -164,6 +166,7 @@ def pipeline_wire(
         updated_at=moment(row.updated_at),
         ended_at=moment(row.ended_at),
         wakes_at=moment(row.wakes_at),
+        missing=list(row.missing),
         diagnostics=[diagnostic_wire(each) for each in found],
     )
 

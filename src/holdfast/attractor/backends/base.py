@@ -11,6 +11,7 @@ import msgspec
 from holdfast.agents.messages import Message
 from holdfast.attractor.outcome import StageOutcome
 from holdfast.errors import HoldfastError, RequirementsMissingError
+from holdfast.runs.unserved import means_for
 
 if TYPE_CHECKING:
     from holdfast.attractor.context import PipelineContext
@@ -186,9 +187,6 @@ def missing_error(missing: Iterable[str], why: HoldfastError | None = None) -> R
     more = "" if why is None else f" {why.message}"
     return RequirementsMissingError(
         f"this run waits for a worker with {' and '.join(words)}, which this process does not have.{more}",
-        hint="Start a worker that has it, or give it here: `--backend`, `--handlers`, or a provider's key in "
-        "the environment."
-        if why is None
-        else why.hint,
+        hint=f"Start a worker that has it, or give it here: {means_for(words)}." if why is None else why.hint,
         missing=words,
     )

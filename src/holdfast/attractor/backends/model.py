@@ -20,6 +20,7 @@ from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.handlers.tool import environment
 from holdfast.attractor.outcome import StageOutcome
 from holdfast.attractor.providers import Providers
+from holdfast.attractor.required_access import require_allowed
 from holdfast.attractor.tool_hooks import POST, PRE, Hooks, command_of
 from holdfast.attractor.verdict import instruction
 from holdfast.errors import HoldfastError, InputError, SettingsError
@@ -120,6 +121,7 @@ class ModelBackend:
         if not found:
             return []
         if refused and (command_of(visit, PRE) or command_of(visit, POST)):
+            require_allowed(visit)
             raise InputError(f"stage {visit.stage.id!r} has tool hooks: {refused}")
         hooks = Hooks(visit, environment(visit))
         return [hooks.around(each) for each in found]

@@ -24,7 +24,7 @@ from holdfast.attractor.handlers.human import AUTO_KEY
 from holdfast.attractor.handlers.tool import WORKDIR
 from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.attractor.processes import CHILD
-from holdfast.attractor.required_access import SUBMITTED, is_submitted, refusal_of
+from holdfast.attractor.required_access import SUBMITTED, is_submitted, require_allowed
 from holdfast.attractor.saved_checkpoint import SavedCheckpoint, read_directory
 from holdfast.errors import InputError
 from holdfast.frontends.dot.document import Pipeline
@@ -85,9 +85,7 @@ class ManagerHandler:
             return _failed("No stack.child_dotfile specified")
         # A child that is stored with the pipeline is no file of this machine.
         if orders.autostart and orders.dotfile not in visit.pipeline.children:
-            refused = refusal_of(visit)
-            if refused:
-                return _failed(refused, terminal=True)
+            require_allowed(visit)
             cycle = cycle_of(visit, orders)
             if cycle:
                 return _failed(f"the pipelines start each other in a cycle: {cycle}", terminal=True)

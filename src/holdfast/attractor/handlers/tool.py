@@ -22,6 +22,7 @@ from holdfast.attractor.continuation import Intent, earlier_command, write_inten
 from holdfast.attractor.failures import failure_of
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.outcome import StageOutcome, StageStatus
+from holdfast.attractor.required_access import require_allowed
 from holdfast.attractor.run_files import is_refused_here, make_private
 from holdfast.attractor.status_file import forget_status, read_status, status_fields
 from holdfast.attractor.verdict import VerdictError, outcome_of
@@ -50,9 +51,11 @@ class ToolHandler:
         command = visit.stage.text("tool_command")
         if not command:
             return _failed("No tool_command specified", terminal=True)
-        refused = self._allowed(visit) if self._allowed is not None else ""
-        if refused:
-            return _failed(refused, terminal=True)
+        if self._allowed is not None:
+            require_allowed(visit)
+            refused = self._allowed(visit)
+            if refused:
+                return _failed(refused, terminal=True)
         try:
             ended = await self.once(visit, command)
         except (OSError, InputError) as error:

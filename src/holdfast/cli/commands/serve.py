@@ -94,7 +94,7 @@ AllowCode = Annotated[
     bool,
     typer.Option(
         "--allow-code",
-        help="Allow commands, and files of the first --root, in submitted pipelines",
+        help="Allow commands, agents and folders of the machine in submitted pipelines",
     ),
 ]
 DrainTime = Annotated[float, typer.Option(help="Seconds for open requests to finish at shutdown", min=0)]

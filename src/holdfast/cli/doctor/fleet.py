@@ -12,7 +12,7 @@ from holdfast.model.fingerprint import CODED, dialect_of
 from holdfast.runs.schedules.schedule import Schedule
 from holdfast.runs.schedules.service import ScheduleService
 from holdfast.runs.service import RunService
-from holdfast.runs.unserved import find_unserved, missing_means
+from holdfast.runs.unserved import find_unserved, means_for, missing_means
 from holdfast.store.rows import RunRow
 from holdfast.types.clock import MICROS
 from holdfast.types.fleet import FleetFigures, WorkerRow
@@ -54,7 +54,7 @@ async def runs_without_means(service: RunService, live: list[RunRow]) -> Finding
         "means",
         WARN,
         f"{missing.total()} runs wait for a worker with what no live worker has",
-        "start a worker that has it: `--backend`, `--handlers`, a provider's key",
+        f"start a worker that has it: {means_for(word for words in sorted(missing) for word in words)}",
         few([f"{count} for {' and '.join(words)}" for words, count in missing.most_common()]),
     )
 

@@ -11,6 +11,8 @@ from holdfast.errors import SettingsError
 from holdfast.types.retention import Retention
 
 _OFF: Final = 1_000_000
+ALLOW_CODE: Final = "setting:allow-code"
+"""What a run needs of a worker if it has commands and was submitted to a server."""
 LOG_LEVELS: Final = {
     "debug": logging.DEBUG,
     "info": logging.INFO,

@@ -11,6 +11,7 @@ from typing import Any, Final
 from holdfast.errors import HoldfastError
 from holdfast.model.fingerprint import decode_graph, dialect_of
 from holdfast.runs.driver.runtime import Runtime
+from holdfast.runs.driver.settings import ALLOW_CODE
 from holdfast.store.rows import FlowRow
 from holdfast.telemetry import log
 
@@ -75,7 +76,7 @@ class ServedVersions:
 
 def offers_of(runtime: Runtime) -> frozenset[str]:
     """What the documents that it runs may name: `function:score`, `check:pii`, `tool:grep`."""
-    found: frozenset[str] = frozenset()
+    found = frozenset({ALLOW_CODE} if runtime.settings.allow_code else ())
     for dialect in runtime.dialects.values():
         offers = getattr(dialect, "offers", None)
         try:

@@ -38,6 +38,7 @@ from holdfast.attractor.handlers.tool import ToolHandler
 from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.attractor.preamble import preamble
 from holdfast.attractor.providers import Providers
+from holdfast.attractor.required_access import require_allowed
 from holdfast.errors import HoldfastError, InputError
 from holdfast.frontends.dot.attributes import AGENTS, PERMISSIONS
 from holdfast.frontends.dot.document import Pipeline, Stage
@@ -170,6 +171,8 @@ class AgentBackend:
     def _permissions(self, asking: PromptRequest) -> str:
         """Raises InputError if the document asks for more than the operator allows."""
         visit = asking.visit
+        if self._by_document:
+            require_allowed(visit)
         refused = asking.refuses(visit) if asking.refuses is not None else ""
         if refused and self._by_document:
             raise InputError(f"stage {visit.stage.id!r} runs the agent {self.adapter.name}: {refused}")

@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from holdfast.agents.anthropic import Anthropic
     from holdfast.agents.ask_person import ask_person
     from holdfast.agents.budget import Budget
+    from holdfast.agents.gemini import Gemini
     from holdfast.agents.messages import Message
     from holdfast.agents.model import Model
     from holdfast.agents.model_http import Retries
     from holdfast.agents.model_judge import ModelJudge
     from holdfast.agents.openai import OpenAI
     from holdfast.agents.prices import Prices
+    from holdfast.agents.responses import OpenAIResponses
     from holdfast.agents.sandbox import LocalSandbox, file_tools, shell_tool
     from holdfast.agents.scripted import Scripted, tool_call
     from holdfast.agents.tools import Approval, Tool, ToolError, tool
@@ -159,12 +161,14 @@ _HOMES = {
     "holdfast.agents.agent": ("Agent",),
     "holdfast.agents.anthropic": ("Anthropic",),
     "holdfast.agents.budget": ("Budget",),
+    "holdfast.agents.gemini": ("Gemini",),
     "holdfast.agents.model_http": ("Retries",),
     "holdfast.agents.messages": ("Message",),
     "holdfast.agents.model": ("Model",),
     "holdfast.agents.openai": ("OpenAI",),
     "holdfast.agents.ask_person": ("ask_person",),
     "holdfast.agents.prices": ("Prices",),
+    "holdfast.agents.responses": ("OpenAIResponses",),
     "holdfast.agents.sandbox": ("LocalSandbox", "file_tools", "shell_tool"),
     "holdfast.agents.scripted": ("Scripted", "tool_call"),
     "holdfast.agents.workspace": ("Files", "Sandbox", "SandboxGoneError"),
@@ -348,6 +352,7 @@ __all__ = [
     "FlowNameTakenError",
     "ForbiddenError",
     "FormInvalidError",
+    "Gemini",
     "Guard",
     "Guardrails",
     "HeartbeatMissedError",
@@ -394,6 +399,7 @@ __all__ = [
     "NotDone",
     "NotFoundError",
     "OpenAI",
+    "OpenAIResponses",
     "Outcome",
     "OutcomeUnknownError",
     "OutsideDirectory",

@@ -98,7 +98,7 @@ ENVIRONMENT = {
     "HOLDFAST_CONNECTIONS": (
         "the TOML file with the connections, secrets and tools that flow documents may name"
     ),
-    "OPENAI_API_KEY": "the API key for OpenAI; likewise `ANTHROPIC_API_KEY` and `GEMINI_API_KEY`",
+    "OPENAI_API_KEY": "the API key for OpenAI; likewise `ANTHROPIC_API_KEY`, `GEMINI_API_KEY`",
     "OPENAI_BASE_URL": "the base URL for OpenAI; likewise `ANTHROPIC_BASE_URL` and `GEMINI_BASE_URL`",
     "NO_COLOR": "if set, no colours",
 }

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
-from holdfast import Anthropic, Model, OpenAI, Prices, Retries
+from holdfast import Anthropic, Gemini, Model, OpenAI, OpenAIResponses, Prices, Retries
 
 # Places, houses and the invariant that every journal replays: as for flows.
 from tests.agents.provider import Provider, a_provider
@@ -40,24 +41,18 @@ async def provider(anyio_backend: str) -> AsyncIterator[Provider]:
 def a_model(
     kind: str, provider: Provider, naps: Naps | None = None, *, attempts: int = 4, timeout: float = 5
 ) -> Model:
-    retries = Retries(attempts=attempts, jitter=0.0)
-    sleep = naps or Naps()
+    shared: dict[str, Any] = {
+        "key": lambda: KEY, "prices": PRICES, "timeout": timeout, "sleep": naps or Naps(),
+        "retries": Retries(attempts=attempts, jitter=0.0),
+    }  # fmt: skip
     if kind == "openai":
-        return OpenAI(
-            "m-1", base_url=f"{provider.url}/v1", key=lambda: KEY, prices=PRICES, retries=retries,
-            sleep=sleep, timeout=timeout,
-        )  # fmt: skip
-    return Anthropic(
-        "m-1",
-        base_url=provider.url,
-        key=lambda: KEY,
-        prices=PRICES,
-        retries=retries,
-        sleep=sleep,
-        timeout=timeout,
-    )
+        return OpenAI("m-1", base_url=f"{provider.url}/v1", **shared)
+    if kind == "responses":
+        return OpenAIResponses("m-1", base_url=f"{provider.url}/v1", **shared)
+    made = Anthropic if kind == "anthropic" else Gemini
+    return made("m-1", base_url=provider.url, **shared)
 
 
-@pytest.fixture(params=["openai", "anthropic"])
+@pytest.fixture(params=["openai", "responses", "anthropic", "gemini"])
 def kind(request: pytest.FixtureRequest) -> str:
     return request.param

@@ -377,7 +377,7 @@ async def test_the_resumed_prompt_is_byte_for_byte_that_of_an_uninterrupted_run(
     says()
     smooth = await flow(None).run({"prompt": "Go"}, on=await place.hf())
     assert smooth.completed
-    uninterrupted = provider.bodies
+    uninterrupted = provider.prompts
     assert len(uninterrupted) == 3
     provider.seen.clear()
     says()
@@ -388,7 +388,7 @@ async def test_the_resumed_prompt_is_byte_for_byte_that_of_an_uninterrupted_run(
         await decide(hf, result.holds[0], "approve")
         result = await flow(True).resume(result.run_id, on=await place.hf())
     assert result.completed
-    assert provider.bodies == uninterrupted
+    assert provider.prompts == uninterrupted
 
 
 @pytest.mark.covers("TOOL-AGENT-12")
@@ -414,7 +414,7 @@ async def test_signed_reasoning_is_the_same_bytes_after_a_pause(place: Place, pr
             await decide(hf, result.holds[0], "approve")
             result = await flow.resume(result.run_id, on=await place.hf())
         assert result.completed
-        return provider.bodies
+        return provider.prompts
 
     smooth = await bodies(approval=False)
     assert b'{"type":"thinking","signature":"s","thinking":"Hm.","b":{"z":1,"a":2}}' in smooth[1]
@@ -434,13 +434,13 @@ async def test_the_prompt_after_a_crash_is_byte_for_byte_the_same(
     flow = a_flow(a_model(kind, provider), world.looks())
     provider.says(*turns)
     await flow.run({"prompt": "Go"}, on=await place.hf())
-    uninterrupted = provider.bodies
+    uninterrupted = provider.prompts
     provider.seen.clear()
     # Right after the second turn's tool: turn one and the answer of turn two are there, the result is not.
     provider.says(*turns)
     run = await place.crash(flow, {"prompt": "Go"}, "after_substep", nth=7)
     assert (await flow.resume(run, on=await place.hf())).completed
-    assert provider.bodies == uninterrupted
+    assert provider.prompts == uninterrupted
 
 
 @pytest.mark.covers("TOOL-AGENT-13")

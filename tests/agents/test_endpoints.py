@@ -1,4 +1,4 @@
-"""Both providers' protocols against a real server: what is sent, what is understood, and all the trouble."""
+"""The providers' protocols against a real server: what is sent, what is understood, and all the trouble."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ async def test_an_answer_is_streamed_and_counted(provider: Provider, kind: str) 
     assert heard.text == "Good morning to you."
     assert len(heard) == 4
     assert reply.finish == "stop"
-    # Anthropic counts what it read from its cache beside the input, OpenAI within it.
-    total = 100 if kind == "openai" else 140
+    # Anthropic counts what it read from its cache beside the input, the others within it.
+    total = 140 if kind == "anthropic" else 100
     assert reply.tokens == TokenUsage(total, 7, 40)
     assert PRICES.cost(reply.tokens) == (2 * (total - 40) + Decimal("0.5") * 40 + 10 * 7) / Decimal(1_000_000)
 
@@ -50,14 +50,16 @@ async def test_an_answer_is_streamed_and_counted(provider: Provider, kind: str) 
 async def test_tool_calls_come_whole_and_in_order_when_their_arguments_are_streamed_in_pieces(
     provider: Provider, kind: str
 ) -> None:
+    # Gemini sends calls whole, as objects.
+    second, compact = ("{}", True) if kind == "gemini" else ('{"q": 1', False)
     provider.says(
-        Answer("Let me look.", [("c1", "search", {"q": "harbours & tides"}), ("c2", "search", '{"q": 1')])
+        Answer("Let me look.", [("c1", "search", {"q": "harbours & tides"}), ("c2", "search", second)])
     )
     reply = await a_model(kind, provider).reply(ASKED, Heard())
     assert reply.message.text == "Let me look."
     assert reply.message.calls == (
-        ToolCall("c1", "search", '{"q": "harbours & tides"}'),
-        ToolCall("c2", "search", '{"q": 1'),
+        ToolCall("c1", "search", '{"q":"harbours & tides"}' if compact else '{"q": "harbours & tides"}'),
+        ToolCall("c2", "search", second),
     )
     assert reply.finish == "tool_calls"
 
@@ -107,7 +109,7 @@ async def test_anthropic_is_sent_a_conversation_in_its_own_form(provider: Provid
     assert seen.headers["x-api-key"] == KEY
     assert seen.headers["anthropic-version"] == "2023-06-01"
     sent = seen.json
-    assert sent["system"] == "Be brief."
+    assert [block["text"] for block in sent["system"]] == ["Be brief."]
     assert sent["max_tokens"] == 50
     assert sent["tool_choice"] == {"type": "auto"}
     assert sent["tools"][0]["input_schema"] == SCHEMA
@@ -116,7 +118,7 @@ async def test_anthropic_is_sent_a_conversation_in_its_own_form(provider: Provid
     assert sent["messages"][2]["content"] == [
         {"type": "tool_result", "tool_use_id": "c1", "content": "found"},
         {"type": "tool_result", "tool_use_id": "c2", "content": "Error: bad", "is_error": True},
-        {"type": "text", "text": "Go on"},
+        {"type": "text", "text": "Go on", "cache_control": {"type": "ephemeral"}},
     ]
 
 
@@ -127,7 +129,8 @@ async def test_an_answer_of_nothing_is_left_out_where_the_protocol_has_no_form_f
     provider.says(Answer("ok"))
     talk = (Message("user", "Hi"), Message("assistant", " "), Message("user", "Well?"))
     await a_model("anthropic", provider).reply(ModelRequest(talk), Heard())
-    said = [{"type": "text", "text": "Hi"}, {"type": "text", "text": "Well?"}]
+    mark = {"cache_control": {"type": "ephemeral"}}
+    said = [{"type": "text", "text": "Hi"}, {"type": "text", "text": "Well?", **mark}]
     assert provider.seen[0].json["messages"] == [{"role": "user", "content": said}]
 
 
@@ -193,6 +196,8 @@ async def test_a_polite_end_in_the_middle_of_an_answer_is_a_cut_too(
     half = {
         "openai": '{"choices": [{"delta": {"content": "Half"}}]}',
         "anthropic": '{"type": "content_block_start", "content_block": {"type": "text", "text": "Half"}}',
+        "responses": '{"type": "response.output_text.delta", "delta": "Half"}',
+        "gemini": '{"candidates": [{"content": {"parts": [{"text": "Half"}]}}]}',
     }[kind]
     broken = '{"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}'
     provider.says(Answer(raw=[half]), Answer(raw=[half, broken]), Answer("Whole."))
@@ -299,11 +304,46 @@ ANTHROPIC_NONSENSE = [
     ('{"type": "message_delta", "delta": {}, "usage": {"output_tokens": "7"}}', "usage.output_tokens is '7'"),
 ]
 
+RESPONSES_NONSENSE = [
+    ("{", "not JSON"),
+    ("{}", "type is None"),
+    ('{"type": 3}', "type is 3"),
+    ('{"type": "response.output_text.delta", "delta": 5}', "delta is 5"),
+    ('{"type": "response.output_item.done", "output_index": -1, "item": {}}', "output_index is -1"),
+    ('{"type": "response.output_item.done", "output_index": 0}', "item is None"),
+    ('{"type": "response.completed"}', "response is None"),
+    (
+        '{"type": "response.completed", "response": {"output": [{"type": "function_call", "name": "x"}]}}',
+        "item.call_id is None",
+    ),
+    (
+        '{"type": "response.completed", "response": {"output": [], "usage": {"input_tokens": "7"}}}',
+        "response.usage.input_tokens is '7'",
+    ),
+]
+GEMINI_NONSENSE = [
+    ("{", "not JSON"),
+    ("{}", "candidates is None"),
+    ('{"candidates": 3}', "candidates is 3"),
+    ('{"candidates": [{"content": {"parts": [{"text": 5}]}}]}', r"parts\[\].text is 5"),
+    (
+        '{"candidates": [{"content": {"parts": [{"functionCall": {}}]}, "finishReason": "STOP"}]}',
+        "functionCall.name is None",
+    ),
+    (
+        '{"candidates": [{"finishReason": "STOP"}], "usageMetadata": {"promptTokenCount": -1}}',
+        "usageMetadata.promptTokenCount is -1",
+    ),
+]
+
 
 @pytest.mark.covers("TOOL-AGENT-13")
 @pytest.mark.parametrize(
     ("kind", "data", "what"),
-    [("openai", *case) for case in OPENAI_NONSENSE] + [("anthropic", *case) for case in ANTHROPIC_NONSENSE],
+    [("openai", *case) for case in OPENAI_NONSENSE]
+    + [("anthropic", *case) for case in ANTHROPIC_NONSENSE]
+    + [("responses", *case) for case in RESPONSES_NONSENSE]
+    + [("gemini", *case) for case in GEMINI_NONSENSE],
 )
 async def test_a_malformed_reply_names_endpoint_and_field(
     provider: Provider, kind: str, data: str, what: str
@@ -321,7 +361,7 @@ async def test_a_malformed_reply_names_endpoint_and_field(
         f'{{"error": {{"message": "key {KEY} is over its limit"}}, "type": "error"}}',
         f'["{KEY}"]',
         f'{{"{KEY}',
-        f'{{"type": ["{KEY}"], "choices": "{KEY}"}}',
+        f'{{"type": ["{KEY}"], "choices": "{KEY}", "candidates": "{KEY}"}}',
     ],
 )
 async def test_no_complaint_about_a_reply_repeats_the_key(provider: Provider, kind: str, data: str) -> None:

@@ -20,11 +20,14 @@ PRICES = {"m-1": PriceSpec(input="2", output="10")}
 
 
 def providers(provider: Provider, naps: Naps | None = None, *, attempts: int = 3, **more: Any) -> Providers:
-    """`near` speaks OpenAI's protocol, `far` Anthropic's."""
+    """`near` speaks chat completions, `far` Anthropic's protocol, `new` OpenAI's responses, `star`
+    Gemini's."""
     settings = ModelSettings(
         providers={
             "near": ProviderSpec(base_url=f"{provider.url}/v1", key="A_KEY"),
             "far": ProviderSpec(base_url=provider.url, protocol="anthropic", key="A_KEY"),
+            "new": ProviderSpec(base_url=f"{provider.url}/v1", protocol="responses", key="A_KEY"),
+            "star": ProviderSpec(base_url=provider.url, protocol="gemini", key="A_KEY"),
         },
         prices=PRICES,
         timeout=5,
@@ -41,10 +44,12 @@ def backend(provider: Provider, naps: Naps | None = None, **more: Any) -> ModelB
 
 
 def said(seen: Seen) -> list[tuple[str, str]]:
-    """Who said what in a request, in either protocol; without instructions."""
+    """Who said what in a request, in any protocol; without instructions."""
     found: list[tuple[str, str]] = []
-    for message in seen.json["messages"]:
-        content = message["content"] or ""
+    body = seen.json
+    for message in body.get("messages") or body.get("input") or body["contents"]:
+        content = message.get("content") or message.get("parts") or message.get("output") or ""
+        message.setdefault("role", "tool")
         if isinstance(content, list):
             content = "".join(str(block.get("text") or block.get("content") or "") for block in content)
         if message["role"] != "system":

@@ -22,6 +22,7 @@ def write(text: str) -> str:
 
 
 @pytest.mark.covers("ATTRACTOR-HANDLER-04", "ATTRACTOR-HANDLER-05", "AT-211")
+@pytest.mark.covers("CP2-L1")
 def test_keys_in_the_environment_are_enough(
     cli: Cli, nearby: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -29,11 +30,18 @@ def test_keys_in_the_environment_are_enough(
     monkeypatch.setenv("OPENAI_BASE_URL", f"{nearby.url}/v1")
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
     monkeypatch.setenv("ANTHROPIC_BASE_URL", nearby.url)
-    nearby.says(Answer("one"), Answer("two"))
-    file = write(line("a [llm_model=gpt-x]; b [llm_model=claude-x];", "a", "b"))
+    monkeypatch.setenv("GOOGLE_API_KEY", KEY)
+    monkeypatch.setenv("GEMINI_BASE_URL", nearby.url)
+    nearby.says(Answer("one"), Answer("two"), Answer("three"))
+    file = write(line("a [llm_model=gpt-x]; b [llm_model=claude-x]; c [llm_model=gemini-x];", "a", "b", "c"))
     ended = cli("run", file, "--json")
-    assert (ended.code, ended.json["state"]["last_response"]) == (0, "two")
-    assert [seen.path for seen in nearby.seen] == ["/v1/chat/completions", "/v1/messages"]
+    assert (ended.code, ended.json["state"]["last_response"]) == (0, "three")
+    assert [seen.path for seen in nearby.seen] == [
+        "/v1/responses",
+        "/v1/messages",
+        "/v1beta/models/gemini-x:streamGenerateContent?alt=sse",
+    ]
+    assert nearby.seen[2].headers["x-goog-api-key"] == KEY
     assert KEY not in ended.out + ended.err
 
 

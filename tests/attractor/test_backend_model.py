@@ -33,8 +33,18 @@ def everything_in(folder: Path) -> str:
     return "".join(written(file) for file in folder.rglob("*") if file.is_file())
 
 
-@pytest.mark.covers("ATTRACTOR-HANDLER-04", "ATTRACTOR-HANDLER-05", "AT-125", "AT-143", "AT-178", "AT-179")
-@pytest.mark.parametrize(("kind", "path"), [("near", "/v1/chat/completions"), ("far", "/v1/messages")])
+@pytest.mark.covers(
+    "ATTRACTOR-HANDLER-04", "ATTRACTOR-HANDLER-05", "AT-125", "AT-143", "AT-178", "AT-179", "CP2-L1"
+)
+@pytest.mark.parametrize(
+    ("kind", "path"),
+    [
+        ("near", "/v1/chat/completions"),
+        ("far", "/v1/messages"),
+        ("new", "/v1/responses"),
+        ("star", "/v1beta/models/m-1:streamGenerateContent?alt=sse"),
+    ],
+)
 async def test_a_stage_is_answered_by_a_model(
     hf: Holdfast, tmp_path: Path, provider: Provider, kind: str, path: str
 ) -> None:
@@ -42,7 +52,7 @@ async def test_a_stage_is_answered_by_a_model(
     result = await run(hf, a_stage(kind), tmp_path, backend=backend(provider))
     assert result.succeeded
     assert provider.seen[0].path == path
-    assert provider.seen[0].json["model"] == "m-1"
+    assert provider.seen[0].json.get("model", "m-1") == "m-1"
     assert KEY in str(provider.seen[0].headers)
     assert asked(provider.seen[0]).endswith("\n\nDo ship it")
     assert written(tmp_path / "a" / "prompt.md") == "Do ship it"
@@ -175,16 +185,21 @@ async def test_providers_follow_from_names_and_addresses_from_the_environment(hf
         name: known.model_for(pipeline.stages[name], pipeline) for name in ("a", "b", "d")
     }
     assert repr(models["a"]) == "Anthropic('claude-x', base_url='https://api.anthropic.com')"
-    assert repr(models["b"]) == "OpenAI('gpt-5-x', base_url='http://gateway/v1')"
+    assert repr(models["b"]) == "OpenAIResponses('gpt-5-x', base_url='http://gateway/v1')"
     assert models["a"].options == {}
-    assert models["b"].options == {"reasoning_effort": "high"}
+    assert models["b"].options == {"reasoning": {"effort": "high"}}
     assert models["d"].options == {}
 
 
 @pytest.mark.covers("AT-211")
 @pytest.mark.parametrize(
     ("kind", "sent"),
-    [("near", {"reasoning_effort": "low"}), ("far", {"output_config": {"effort": "low"}})],
+    [
+        ("near", {"reasoning_effort": "low"}),
+        ("far", {"output_config": {"effort": "low"}}),
+        ("new", {"reasoning": {"effort": "low"}}),
+        ("star", {"generationConfig": {"thinkingConfig": {"thinkingLevel": "LOW"}}}),
+    ],
 )
 async def test_reasoning_effort_is_said_in_the_providers_words(
     hf: Holdfast, tmp_path: Path, provider: Provider, kind: str, sent: dict[str, Any]
@@ -198,8 +213,23 @@ async def test_reasoning_effort_is_said_in_the_providers_words(
     await run(hf, text, tmp_path, backend=backend(provider))
     first, second = provider.seen
     assert {key: first.json.get(key) for key in sent} == sent
-    assert first.json["model"] == "other"
+    assert first.json.get("model", "other") == "other"
     assert not set(sent) & set(second.json)
+
+
+@pytest.mark.covers("CP2-L4")
+async def test_stages_of_one_thread_have_one_cache_key(
+    hf: Holdfast, tmp_path: Path, provider: Provider
+) -> None:
+    provider.says(Answer("a"), Answer("b"), Answer("c"))
+    text = dot(
+        "a [thread_id=t]; b [thread_id=t]; c [thread_id=u];",
+        "start -> a -> b -> c -> done",
+        "goal=g, llm_provider=new, default_fidelity=full",
+    )
+    assert (await run(hf, text, tmp_path, backend=backend(provider))).succeeded
+    first, second, third = (seen.json["prompt_cache_key"] for seen in provider.seen)
+    assert first == second != third
 
 
 @pytest.mark.covers("AT-A15")

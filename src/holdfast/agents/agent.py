@@ -164,12 +164,12 @@ class Agent:
         history: Sequence[Message] = (),
         uploads: Mapping[str, bytes] | None = None,
         listed: bool = True,
+        thread: str = "",
     ) -> ConversationResult:
         """Inside a script node: `result = await agent.run(ctx, "Summarise ...")`; it is recorded like any
-        sub-step."""
-        return await Conversation(self, new_agent_scope(ctx), listed=listed, uploads=uploads).run(
-            prompt, history
-        )
+        sub-step. `thread`: a name that it has in common with conversations of this run that it continues."""
+        talk = Conversation(self, new_agent_scope(ctx), listed=listed, uploads=uploads, thread=thread)
+        return await talk.run(prompt, history)
 
     def as_tool(
         self,

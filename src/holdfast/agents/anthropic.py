@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, cast
+from itertools import pairwise
+from typing import Any, Final, Literal, cast
 
 import msgspec
 
 from holdfast.agents.messages import Message, ModelReply, ModelRequest, TokenUsage, ToolCall
 from holdfast.agents.model import StreamCallback
 from holdfast.agents.model_http import Endpoint, Key, Retries, Sleep
+from holdfast.agents.output_schemas import is_closed
 from holdfast.agents.prices import Prices
 from holdfast.agents.streams import EventFields
 from holdfast.holds.egress import Egress
@@ -21,16 +23,24 @@ FINISH = {
     "stop_sequence": "stop",
     "tool_use": "tool_calls",
     "max_tokens": "length",
+    "model_context_window_exceeded": "length",
     "refusal": "refused",
 }
 COUNTED = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+Cache = Literal[False, "5m", "1h"]
+"""How long the provider keeps the beginning of a conversation, or not at all."""
+_MARKED_TURNS: Final = 2
+"""Of the four marks that the provider allows: the others are for the tools and the instructions."""
 # Reasoning blocks are signed by the provider, which requires them back unchanged.
 REASONING_BLOCKS = ("thinking", "redacted_thinking")
 
 
 class Anthropic:
     """`Anthropic("claude-...", prices=Prices(...))`. Options as for `OpenAI`. The protocol requires a limit
-    for each answer: `max_tokens` is used unless the agent or its budget sets a lower one."""
+    for each answer: `max_tokens` is used unless the agent or its budget sets a lower one. `cache`: how long
+    the provider keeps what is sent again with each turn."""
+
+    provider = "anthropic"
 
     def __init__(
         self,
@@ -40,6 +50,7 @@ class Anthropic:
         key: Key = "ANTHROPIC_API_KEY",
         prices: Prices | None = None,
         max_tokens: int = 8192,
+        cache: Cache = "5m",
         options: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
         timeout: float = 120.0,
@@ -50,6 +61,8 @@ class Anthropic:
         self.name = name
         self.prices = prices
         self.max_tokens = max_tokens
+        self.cache: Cache = cache
+        self.origin = f"anthropic/{name}"
         self.options = dict(options or {})
         more = {"anthropic-version": VERSION, **(headers or {})}
 
@@ -66,38 +79,65 @@ class Anthropic:
     async def reply(self, request: ModelRequest, emit: StreamCallback) -> ModelReply:
         fields = EventFields(f"{self.endpoint.base_url}/v1/messages")
         return await self.endpoint.stream(
-            "/v1/messages", self.body(request), lambda: AnthropicStreamedReply(fields, emit), emit
+            "/v1/messages",
+            self.body(request),
+            lambda: AnthropicStreamedReply(fields, emit, self.origin),
+            emit,
         )
 
+    def takes_schema(self, schema: Mapping[str, Any]) -> bool:
+        """Whether it guarantees answers of this form; if not, they are asked for as a tool's arguments."""
+        return is_closed(schema)
+
     def body(self, request: ModelRequest) -> bytes:
-        """The same request is the same bytes, in every process."""
-        system = "\n\n".join(message.text for message in request.messages if message.role == "system")
+        """The same request is the same bytes, in every process. The messages are last: without marks for the
+        cache, and without its last two characters, it is the beginning of the body of the next turn."""
         limit = self.max_tokens if request.max_tokens is None else min(self.max_tokens, request.max_tokens)
         body: dict[str, Any] = {
             "model": self.name,
             "max_tokens": limit,
             "stream": True,
-            "messages": list(_turns(request.messages)),
         }
-        if system:
-            body["system"] = system
+        if request.instructions:
+            body["system"] = request.instructions
         if request.tools:
             body["tools"] = [
                 {"name": tool.name, "description": tool.description, "input_schema": tool.schema}
                 for tool in request.tools
             ]
             body["tool_choice"] = {"type": "any" if request.must_call else "auto"}
-        return msgspec.json.encode({**body, **self.options})
+        options = dict(self.options)
+        if request.output_schema is not None:
+            form = {"type": "json_schema", "schema": request.output_schema}
+            options["output_config"] = {"format": form, **options.get("output_config", {})}
+        turns = list(_turns(request.messages, self.origin))
+        if self.cache:
+            _mark(body, turns, self.cache)
+        return msgspec.json.encode({**body, **options, "messages": turns})
 
 
-def _turns(messages: Sequence[Message]) -> Iterator[dict[str, Any]]:
+def _mark(body: dict[str, Any], turns: list[dict[str, Any]], cache: str) -> None:
+    """What precedes a mark is kept: the tools, the instructions, the conversation up to the last turn of the
+    user, and up to the one before it, which the last request has marked."""
+    mark = {"type": "ephemeral", "ttl": cache} if cache == "1h" else {"type": "ephemeral"}
+    if body.get("tools"):
+        body["tools"][-1] = {**body["tools"][-1], "cache_control": mark}
+    if body.get("system"):
+        body["system"] = [{"type": "text", "text": body["system"], "cache_control": mark}]
+    for turn in [turn for turn in turns if turn["role"] == "user"][-_MARKED_TURNS:]:
+        # The provider refuses a mark on an empty text.
+        if turn["content"][-1].get("text", turn["content"][-1].get("content")):
+            turn["content"][-1] = {**turn["content"][-1], "cache_control": mark}
+
+
+def _turns(messages: Sequence[Message], origin: str) -> Iterator[dict[str, Any]]:
     """Roles must alternate: results of tools and the messages after them become one turn of the user."""
     turn: dict[str, Any] | None = None
     for message in messages:
         if message.role == "system":
             continue
         role = "assistant" if message.role == "assistant" else "user"
-        blocks = _blocks(message)
+        blocks = _blocks(message, origin)
         if not blocks:
             continue  # an empty answer, which the protocol does not allow
         if turn is not None and turn["role"] == role:
@@ -110,16 +150,19 @@ def _turns(messages: Sequence[Message]) -> Iterator[dict[str, Any]]:
         yield turn
 
 
-def _blocks(message: Message) -> list[dict[str, Any]]:
+def _blocks(message: Message, origin: str) -> list[dict[str, Any]]:
     if message.role == "tool":
         result: dict[str, Any] = {"type": "tool_result", "tool_use_id": message.call, "content": message.text}
         return [{**result, "is_error": True} if message.failed else result]
+    own = message.extra_for(origin)
+    if any(block.get("type") not in REASONING_BLOCKS for block in own):
+        return list(own)  # the whole answer, in which reasoning is not only at the beginning
     text = [{"type": "text", "text": message.text}] if message.text.strip() else []
     calls = [
         {"type": "tool_use", "id": call.id, "name": call.name, "input": _input(call.arguments)}
         for call in message.calls
     ]
-    return [*message.extra, *text, *calls]
+    return [*own, *text, *calls]
 
 
 def _input(arguments: str) -> dict[str, Any]:
@@ -134,9 +177,10 @@ def _input(arguments: str) -> dict[str, Any]:
 class AnthropicStreamedReply:
     """What was streamed so far: blocks of content by their index."""
 
-    def __init__(self, fields: EventFields, emit: StreamCallback) -> None:
+    def __init__(self, fields: EventFields, emit: StreamCallback, origin: str) -> None:
         self._fields = fields
         self._emit = emit
+        self._origin = origin
         self._blocks: dict[int, dict[str, Any]] = {}
         self._usage: dict[str, int] = {}
         self._finish: str | None = None
@@ -192,23 +236,29 @@ class AnthropicStreamedReply:
         self._ended = True
 
     def _count(self, usage: dict[str, Any]) -> None:
-        for name in (
-            "input_tokens",
-            "output_tokens",
-            "cache_read_input_tokens",
-            "cache_creation_input_tokens",
-        ):
+        for name in COUNTED:
             if usage.get(name) is not None:
                 self._usage[name] = self._fields.count(usage, name, "usage.")
+        details = self._fields.maybe_record(usage, "output_tokens_details", "usage.")
+        if details:
+            where = "usage.output_tokens_details."
+            self._usage["thinking_tokens"] = self._fields.count(details, "thinking_tokens", where)
 
     def reply(self) -> ModelReply:
         finish = self._fields.ended(self._finish if self._ended else None)
         blocks = [block for _, block in sorted(self._blocks.items())]
         text = "".join(block.get("text", "") for block in blocks if block.get("type") == "text")
         calls = tuple(self._call(block) for block in blocks if block.get("type") == "tool_use")
-        extra = tuple(_reasoning_block(block) for block in blocks if block.get("type") in REASONING_BLOCKS)
-        message = Message("assistant", text, calls, extra=extra)
+        extra = self._reasoning(blocks)
+        message = Message("assistant", text, calls, extra=extra, origin=self._origin if extra else "")
         return ModelReply(message, self._tokens(), FINISH.get(finish, finish), model=self._model)
+
+    def _reasoning(self, blocks: list[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
+        """The blocks of reasoning; all blocks if one of those follows something else: their order counts."""
+        is_reasoning = [block.get("type") in REASONING_BLOCKS for block in blocks]
+        if any(later and not here for here, later in pairwise(is_reasoning)):
+            return tuple(_sent_back(block) for block in blocks)
+        return tuple(_sent_back(block) for block, it_is in zip(blocks, is_reasoning, strict=True) if it_is)
 
     def _call(self, block: dict[str, Any]) -> ToolCall:
         fields, where = self._fields, "content_block."
@@ -223,11 +273,20 @@ class AnthropicStreamedReply:
         cached = self._usage.get("cache_read_input_tokens", 0)
         written = self._usage.get("cache_creation_input_tokens", 0)
         plain = self._usage.get("input_tokens", 0)
-        return TokenUsage(plain + cached + written, self._usage.get("output_tokens", 0), cached, written)
+        return TokenUsage(
+            plain + cached + written,
+            self._usage.get("output_tokens", 0),
+            cached,
+            written,
+            self._usage.get("thinking_tokens", 0),
+        )
 
 
-def _reasoning_block(block: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in block.items() if name != "json"}
+def _sent_back(block: dict[str, Any]) -> dict[str, Any]:
+    found = {name: value for name, value in block.items() if name != "json"}
+    if block.get("type") == "tool_use" and block["json"]:
+        found["input"] = _input(block["json"])
+    return found
 
 
 _TAKE = {

@@ -78,8 +78,10 @@ class Conversation:
         outer: Sequence[BudgetMeter] | None = None,
         listed: bool = True,
         uploads: Mapping[str, bytes] | None = None,
+        thread: str = "",
     ) -> None:
-        """`outer`: the budgets that it draws on besides its own; default: that of the run."""
+        """`outer`: the budgets that it draws on besides its own; default: that of the run. `thread`: what
+        conversations that continue one another have in common."""
         agent, self.lessons = with_skills(agent, at)
         self.agent = agent
         self.at = at
@@ -87,6 +89,7 @@ class Conversation:
         # How much more input the model counted in the last call than was estimated.
         self.ratio = 1.0
         self.listed = listed
+        self.thread = f"{at.ctx.run_id}/{thread or f'{at.ctx.node}/{at.path}'}"
         self.messages: list[Message] = []
         self.turn = 0
         self.repairs = 0
@@ -145,7 +148,11 @@ class Conversation:
     def _request(self) -> ModelRequest:
         agent = self.agent
         return ModelRequest(
-            tuple(self.messages), agent.tool_specs, agent.max_tokens, must_call=agent.returns is not None
+            tuple(self.messages),
+            agent.tool_specs,
+            agent.max_tokens,
+            must_call=agent.returns is not None,
+            thread=self.thread,
         )
 
     def _planned(self, request: ModelRequest) -> PlannedModelCall:

@@ -22,8 +22,8 @@ class ToolCall(msgspec.Struct, frozen=True):
 
 
 class Message(msgspec.Struct, frozen=True, omit_defaults=True):
-    """`call`: for a tool's result, the id of its call. `extra`: provider-specific data that must be sent back
-    (signed reasoning, for example)."""
+    """`call`: for a tool's result, the id of its call. `extra`: what only the model that said it can read,
+    and must get back unchanged (signed or encrypted reasoning). `origin`: that model, with its protocol."""
 
     role: Role
     text: str = ""
@@ -31,6 +31,12 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
     call: str = ""
     failed: bool = False
     extra: tuple[dict[str, Any], ...] = ()
+    origin: str = ""
+
+    def extra_for(self, origin: str) -> tuple[dict[str, Any], ...]:
+        """Nothing for another model. Messages that were recorded before `origin` was are taken for its
+        own."""
+        return self.extra if self.origin in ("", origin) else ()
 
 
 class ToolSpec(msgspec.Struct, frozen=True):
@@ -42,21 +48,31 @@ class ToolSpec(msgspec.Struct, frozen=True):
 
 
 class ModelRequest(msgspec.Struct, frozen=True):
-    """One call of a model. `must_call`: it must use a tool."""
+    """One call of a model. `must_call`: it must use a tool. `output_schema`: its answer is JSON of this form.
+    `thread`: the same for all calls of one conversation, for the provider's cache."""
 
     messages: tuple[Message, ...]
     tools: tuple[ToolSpec, ...] = ()
     max_tokens: int | None = None
     must_call: bool = False
+    output_schema: dict[str, Any] | None = None
+    thread: str = ""
+
+    @property
+    def instructions(self) -> str:
+        """The texts of its system messages."""
+        return "\n\n".join(message.text for message in self.messages if message.role == "system")
 
 
 class TokenUsage(msgspec.Struct, frozen=True):
-    """What a call used. `cached` and `written` (to the provider's cache) are parts of `input`."""
+    """What a call used. `cached` and `written` (to the provider's cache) are parts of `input`, `reasoning` is
+    a part of `output`."""
 
     input: int = 0
     output: int = 0
     cached: int = 0
     written: int = 0
+    reasoning: int = 0
 
     @property
     def total(self) -> int:

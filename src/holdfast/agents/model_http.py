@@ -10,7 +10,7 @@ from contextlib import aclosing, asynccontextmanager
 from email.utils import parsedate_to_datetime
 from functools import cache
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, cast
 
 import msgspec
 
@@ -60,6 +60,15 @@ class Retries(msgspec.Struct, frozen=True, kw_only=True):
         """Varied by the request, so that many refused requests are not repeated at the same time."""
         spread = 1 + self.jitter * sha256(b"%d" % attempt + seed).digest()[0] / 255
         return max(asked or 0.0, Backoff(self.first * spread, self.longest).pause(attempt))
+
+
+class EndpointOptions(TypedDict, total=False):
+    """How an endpoint is called. `timeout`: seconds without a byte of an answer."""
+
+    timeout: float
+    retries: Retries | None
+    sleep: Sleep
+    egress: Egress | None
 
 
 class StreamCutError(Exception):

@@ -1,4 +1,4 @@
-"""Any endpoint with OpenAI's chat completions API: OpenAI, a gateway, a local model."""
+"""Any endpoint with OpenAI's chat completions API: a gateway, a local model, OpenAI itself."""
 
 from __future__ import annotations
 
@@ -63,10 +63,10 @@ class OpenAI:
         )
 
     def body(self, request: ModelRequest) -> bytes:
-        """The same request is the same bytes, in every process."""
+        """The same request is the same bytes, in every process. The messages are last: without its last two
+        characters it is the beginning of the body of the next turn."""
         body: dict[str, Any] = {
             "model": self.name,
-            "messages": [_message(message) for message in request.messages],
             "stream": True,
             "stream_options": {"include_usage": True},
         }
@@ -75,7 +75,8 @@ class OpenAI:
             body["tool_choice"] = "required" if request.must_call else "auto"
         if request.max_tokens is not None:
             body[self.max_tokens_field] = request.max_tokens
-        return msgspec.json.encode({**body, **self.options})
+        messages = [_message(message) for message in request.messages]
+        return msgspec.json.encode({**body, **self.options, "messages": messages})
 
 
 def _tool(tool: ToolSpec) -> dict[str, Any]:
@@ -122,10 +123,12 @@ class OpenAIStreamedReply:
     def _count(self, usage: dict[str, Any]) -> None:
         fields = self._fields
         details = fields.maybe_record(usage, "prompt_tokens_details", "usage.")
+        made = fields.maybe_record(usage, "completion_tokens_details", "usage.")
         self._tokens = TokenUsage(
             fields.count(usage, "prompt_tokens", "usage."),
             fields.count(usage, "completion_tokens", "usage."),
             fields.count(details, "cached_tokens", "usage.prompt_tokens_details."),
+            reasoning=fields.count(made, "reasoning_tokens", "usage.completion_tokens_details."),
         )
 
     def _hear(self, delta: dict[str, Any]) -> None:

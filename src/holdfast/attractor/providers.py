@@ -21,33 +21,37 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import msgspec
 
-from holdfast.agents.anthropic import Anthropic
+from holdfast.agents.anthropic import Anthropic, Cache
+from holdfast.agents.effort import EffortWord, Protocol, effort_options
+from holdfast.agents.gemini import Gemini
 from holdfast.agents.model import Model
 from holdfast.agents.model_http import Retries, Sleep
 from holdfast.agents.openai import OpenAI
 from holdfast.agents.prices import Prices
+from holdfast.agents.responses import OpenAIResponses
 from holdfast.errors import SettingsError
 from holdfast.frontends.dot.document import Pipeline, Stage
-from holdfast.frontends.dot.model_choice import DEFAULT_EFFORT, ModelChoice, model_choice, provider_of
+from holdfast.frontends.dot.model_choice import ModelChoice, model_choice, provider_of
 
 VARIABLE: Final = "HOLDFAST_MODELS"
-# These accept the specification's default effort, high; others may not know the field.
-_REASONING: Final = ("o1", "o3", "o4", "gpt-5", "codex")
 
 
 class ProviderSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`key`: the name of an environment variable; empty: it wants none. `options` go into each request.
-    `effort`: whether the reasoning effort is sent."""
+    """`protocol`: openai (chat completions), responses, anthropic or gemini. `key`: the name of an
+    environment variable; empty: it wants none. `options` go into each request. `effort`: whether the
+    reasoning effort is sent, or the words that it knows. `cache`: with anthropic, how long it keeps the
+    beginning of a conversation."""
 
     base_url: str
-    protocol: Literal["openai", "anthropic"] = "openai"
+    protocol: Protocol = "openai"
     key: str = ""
-    effort: bool = True
+    effort: bool | tuple[EffortWord, ...] = True
     max_tokens: int = 16_384
+    cache: Cache = "5m"
     options: dict[str, Any] = {}
     headers: dict[str, str] = {}
 
@@ -75,15 +79,17 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 BUILT_IN: Final = {
-    "openai": ProviderSpec(base_url="https://api.openai.com/v1", key="OPENAI_API_KEY"),
+    "openai": ProviderSpec(protocol="responses", base_url="https://api.openai.com/v1", key="OPENAI_API_KEY"),
     "openai_compatible": ProviderSpec(base_url="https://api.openai.com/v1", key="OPENAI_API_KEY"),
     "anthropic": ProviderSpec(
         protocol="anthropic", base_url="https://api.anthropic.com", key="ANTHROPIC_API_KEY"
     ),
     "gemini": ProviderSpec(
-        base_url="https://generativelanguage.googleapis.com/v1beta/openai", key="GEMINI_API_KEY"
+        protocol="gemini", base_url="https://generativelanguage.googleapis.com", key="GEMINI_API_KEY"
     ),
 }
+_OTHER_KEYS: Final = {"GEMINI_API_KEY": "GOOGLE_API_KEY"}
+"""Where a key may be too."""
 _ADDRESSES: Final = {
     "openai": "OPENAI_BASE_URL",
     "openai_compatible": "OPENAI_BASE_URL",
@@ -146,7 +152,10 @@ class Providers:
     def is_usable(self, name: str) -> bool:
         """Whether it is known, and its key is set."""
         spec = self.spec(name)
-        return spec is not None and (not spec.key or bool(self._environment.get(spec.key)))
+        return spec is not None and (not spec.key or bool(self._key(spec.key)))
+
+    def _key(self, variable: str) -> str:
+        return self._environment.get(variable) or self._environment.get(_OTHER_KEYS.get(variable, ""), "")
 
     @property
     def any_usable(self) -> bool:
@@ -158,7 +167,9 @@ class Providers:
         spec = self._required(stage, choice)
         name = choice.model.removeprefix(f"{choice.provider}/")
         value = stage.text("reasoning_effort") or pipeline.text("reasoning_effort")
-        options = {**spec.options, **_effort(spec, name, choice.effort, explicit=bool(value))}
+        options = effort_options(
+            spec.protocol, name, choice.effort, explicit=bool(value), known=spec.effort, options=spec.options
+        )
         return self._made(name, spec, options)
 
     def choice_for(self, stage: Stage, pipeline: Pipeline) -> ModelChoice:
@@ -200,7 +211,7 @@ class Providers:
                 f"{where} uses the provider {choice.provider!r}, which is unknown.",
                 hint=f"Known: {', '.join(self.known)}. Declare it in the file that {VARIABLE} names.",
             )
-        if spec.key and not self._environment.get(spec.key):
+        if spec.key and not self._key(spec.key):
             raise SettingsError(
                 f"{where} uses the provider {choice.provider!r}, whose key is not set.",
                 hint=f"Set {spec.key}, or run without any model: --simulate.",
@@ -211,7 +222,7 @@ class Providers:
         variable = spec.key
         shared: dict[str, Any] = {
             "base_url": spec.base_url,
-            "key": (lambda: self._environment.get(variable, "")) if variable else None,
+            "key": (lambda: self._key(variable)) if variable else None,
             "prices": self.prices_of(name),
             "options": options,
             "headers": spec.headers,
@@ -220,21 +231,12 @@ class Providers:
             "sleep": self._sleep,
         }
         if spec.protocol == "anthropic":
-            return Anthropic(name, max_tokens=spec.max_tokens, **shared)
-        return OpenAI(name, **shared)
+            return Anthropic(name, max_tokens=spec.max_tokens, cache=spec.cache, **shared)
+        made = {"responses": OpenAIResponses, "gemini": Gemini}.get(spec.protocol, OpenAI)
+        return made(name, **shared)
 
     def prices_of(self, model: str) -> Prices | None:
         found = self.settings.prices.get(model)
         if found is None:
             return None
         return Prices(input=found.input, output=found.output, cached=found.cached, written=found.written)
-
-
-def _effort(spec: ProviderSpec, model: str, effort: str, *, explicit: bool) -> dict[str, Any]:
-    """In the provider's field. The default effort is sent only to models that certainly support it."""
-    if not spec.effort:
-        return {}
-    if spec.protocol == "anthropic":
-        # High is the model's default.
-        return {"output_config": {"effort": effort}} if explicit and effort != DEFAULT_EFFORT else {}
-    return {"reasoning_effort": effort} if explicit or model.startswith(_REASONING) else {}

@@ -69,7 +69,7 @@ class ModelConnection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     internal network, for this connection only."""
 
     model: str
-    protocol: Literal["openai", "anthropic"] = "openai"
+    protocol: Literal["openai", "responses", "anthropic", "gemini"] = "openai"
     base_url: str = ""
     key: str = ""
     options: dict[str, Any] = {}

@@ -13,10 +13,12 @@ import msgspec
 from holdfast.agents.agent import Agent
 from holdfast.agents.anthropic import Anthropic
 from holdfast.agents.budget import Budget
+from holdfast.agents.gemini import Gemini
 from holdfast.agents.model import Model
 from holdfast.agents.model_http import Retries
 from holdfast.agents.openai import OpenAI
 from holdfast.agents.prices import Prices
+from holdfast.agents.responses import OpenAIResponses
 from holdfast.agents.tools import Approval, Tool
 from holdfast.documents.connections import Connections, ModelConnection, internal_hosts, secret_text
 from holdfast.errors import (
@@ -55,7 +57,7 @@ def model_of(connections: Connections, tenant: str, name: str, model: str | None
         "egress": Egress(allow=(*connections.settings.allow, *internal_hosts(spec))),
         **({"base_url": spec.base_url} if spec.base_url else {}),
     }
-    made = Anthropic if spec.protocol == "anthropic" else OpenAI
+    made = {"anthropic": Anthropic, "responses": OpenAIResponses, "gemini": Gemini}.get(spec.protocol, OpenAI)
     return made(model or spec.model, **shared)
 
 

@@ -93,7 +93,7 @@ class ModelBackend:
             max_turns=self._turns(visit),
         )
         history = history_of(asking.turns, model=model.name, tools=bool(tools))
-        result = await agent.run(visit.ctx, asking.whole, history=history)
+        result = await agent.run(visit.ctx, asking.whole, history=history, thread=asking.thread)
         text = str(result.value)
         if result.stopped:
             visit.ctx.emit(f"the answer of {visit.stage.id} was cut at its limit ({result.stopped})", "log")

@@ -24,7 +24,7 @@ DURATIONS: Final = frozenset(
     }
 )
 WORDS: Final = {
-    "reasoning_effort": ("low", "medium", "high"),
+    "reasoning_effort": ("none", "minimal", "low", "medium", "high", "xhigh", "max"),
     "conditions": ("extended",),
     "in_doubt": ("ask", "retry", "fail"),
     "effect": ("pure", "read", "write", "external", "human"),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from hashlib import sha256
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -39,22 +40,12 @@ _LONGEST_THREAD = 512  # bytes
 _LONGEST = {"checkpoint_ns": 500, "checkpoint_id": 120, "task_id": 120}  # characters
 
 
-class ThreadPlace(tuple[str, str, str | None]):
-    """(thread, namespace, checkpoint) of a configuration."""
+class ThreadPlace(NamedTuple):
+    """Of a configuration."""
 
-    __slots__ = ()
-
-    @property
-    def thread(self) -> str:
-        return self[0]
-
-    @property
-    def ns(self) -> str:
-        return self[1]
-
-    @property
-    def checkpoint(self) -> str | None:
-        return self[2]
+    thread: str
+    ns: str
+    checkpoint: str | None
 
 
 def place_of(config: RunnableConfig) -> ThreadPlace:
@@ -68,15 +59,18 @@ def place_of(config: RunnableConfig) -> ThreadPlace:
     thread = require_thread(str(given["thread_id"]))
     ns = require_text("checkpoint_ns", str(given.get("checkpoint_ns") or ""))
     checkpoint = given.get("checkpoint_id")
-    return ThreadPlace((thread, ns, require_text("checkpoint_id", str(checkpoint)) if checkpoint else None))
+    return ThreadPlace(thread, ns, require_text("checkpoint_id", str(checkpoint)) if checkpoint else None)
 
 
+# Each write of a thread names the same few texts.
+@lru_cache(4096)
 def require_thread(thread: str) -> str:
     if len(thread.encode("utf-8", "surrogatepass")) > _LONGEST_THREAD:
         raise InputError(f"the thread_id has more than {_LONGEST_THREAD} bytes.", hint="Use a shorter one.")
     return _without_nul("thread_id", thread)
 
 
+@lru_cache(4096)
 def require_text(name: str, text: str) -> str:
     if len(text) > _LONGEST[name]:
         raise InputError(f"the {name} has more than {_LONGEST[name]} characters.", hint="Use a shorter one.")

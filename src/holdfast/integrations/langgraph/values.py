@@ -22,6 +22,7 @@ from holdfast.types.graph_thread import GraphValueRow
 IN_ROW: Final = 128
 """Bytes up to which a value is in the row of its checkpoint."""
 _MOST_READ: Final = 3  # times the value, to load it
+_EMPTY: Final = 200  # bytes of a remembered thread without values
 CACHED: Final = 64 << 20
 """Bytes of earlier values that a saver remembers, to store the next as differences."""
 
@@ -130,6 +131,7 @@ def _rebuilt(ref: ValueRef, rows: Mapping[int, GraphValueRow]) -> StoredValue | 
 class _Kept(NamedTuple):
     values: dict[str, StoredValue]
     newest: str  # checkpoint
+    size: int
 
 
 class ValueCache:
@@ -153,34 +155,34 @@ class ValueCache:
         """Whether it is newer than all that were put or loaded before. If not, the store may have it: then
         it has not taken the values of this put, and they must not be remembered."""
         with self._lock:
-            values, newest = self._kept.get(key, _Kept({}, ""))
-            if checkpoint <= newest:
+            kept = self._kept.get(key, _Kept({}, "", _EMPTY))
+            if checkpoint <= kept.newest:
                 return False
-            self._put(key, _Kept(values, checkpoint))
+            self._put(key, kept._replace(newest=checkpoint))
             return True
 
     def put(self, key: ThreadKey, values: dict[str, StoredValue], checkpoint: str = "") -> None:
         with self._lock:
             newest = max(checkpoint, self._kept[key].newest) if key in self._kept else checkpoint
-            self._put(key, _Kept(values, newest))
+            self._put(key, _Kept(values, newest, _size(values)))
 
     def _put(self, key: ThreadKey, kept: _Kept) -> None:
         before = self._kept.pop(key, None)
-        self._size += _size(kept.values) - (0 if before is None else _size(before.values))
+        self._size += kept.size - (0 if before is None else before.size)
         self._kept[key] = kept
         while self._size > self._most and self._kept:
             _, dropped = self._kept.popitem(last=False)
-            self._size -= _size(dropped.values)
+            self._size -= dropped.size
 
     def drop(self, tenant: str, thread: str) -> None:
         with self._lock:
             for key in [key for key in self._kept if key[:2] == (tenant, thread)]:
-                self._size -= _size(self._kept.pop(key).values)
+                self._size -= self._kept.pop(key).size
 
 
 def _size(values: dict[str, StoredValue]) -> int:
     # Each entry costs some memory of its own, however small the value is.
-    return 200 + sum(len(each.data) + 200 for each in values.values())
+    return _EMPTY + sum([len(each.data) + 200 for each in values.values()])
 
 
 def body_bytes(checkpoint: Typed, metadata: Typed, values: dict[str, ValueRef]) -> bytes:

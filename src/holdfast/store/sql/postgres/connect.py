@@ -75,9 +75,21 @@ def to_columns(values: Sequence[Any]) -> Sequence[Any]:
         if isinstance(value, str):
             if "\0" in value or _MARK in value:
                 return tuple(map(to_column, values))
-        elif isinstance(value, list):
+        elif isinstance(value, list) and not _is_clean(cast("list[Any]", value)):
             return tuple(map(to_column, values))
     return values
+
+
+def _is_clean(values: list[Any]) -> bool:
+    """Whether all of them stay as they are: one call for a column of many rows."""
+    for value in values:
+        kind = value.__class__
+        if kind is str:
+            if "\0" in value or _MARK in value:
+                return False
+        elif kind not in _PLAIN:
+            return False
+    return True
 
 
 def to_column(value: Any) -> Any:

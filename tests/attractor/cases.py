@@ -24,6 +24,7 @@ from holdfast.attractor.registry import HandlerRegistry
 from holdfast.attractor.runner import PipelineResult, Runner
 from holdfast.frontends.dot.document import Pipeline, Stage
 from holdfast.frontends.dot.parse import parse
+from tests.attractor.repositories import git
 
 FOLDER = Path(__file__).parent / "corpus"
 NOBODY = "(nobody)"
@@ -102,6 +103,8 @@ async def live(hf: Holdfast, case: Case, folder: Path) -> tuple[PipelineResult, 
                     registry=HandlerRegistry({"count": Counting()}))  # fmt: skip
     work = folder / "work"
     work.mkdir(parents=True)
+    if "workspace=worktree" in case.source:
+        git(work, "init", "--quiet")
     given = {"internal.workdir": str(work), **case.given}
     result = await runner.run(case.path, context=given)
     for answer in case.answers:

@@ -14,6 +14,7 @@ from tests.attractor.cases import Case
 
 _VALUES: Final = {
     **attributes.WORDS,
+    **attributes.WORKSPACES,
     "join_policy": ("wait_all", "first_success", "k_of_n", "quorum"),
     "error_policy": ("fail_fast", "continue", "ignore"),
     "fidelity": ("full", "truncate", "compact", "summary:low", "summary:medium", "summary:high"),

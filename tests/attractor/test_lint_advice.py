@@ -66,6 +66,14 @@ BROKEN = [
      "prompt"),
     ("child_dotfile", f"{ENDS} start -> a -> exit; a [shape=house]", "a [shape"),
     ("attribute_known", f'{ENDS} start -> a -> exit; a [label=A, promt="x"]', "promt"),
+    ("workspace_words", f"{FAN} fan -> a -> join; fan -> b -> join; join -> exit; fan [merge=some]", "merge"),
+    ("workspace_words", f"{FAN} fan -> a -> join; fan -> b -> join; join -> exit; a [workspace=shared]",
+     "workspace"),
+    ("workspace_words", f"{FAN} fan -> a -> join; fan -> b -> join; join -> exit; fan [on_conflict=ask]",
+     "on_conflict"),
+    ("workspace_joins", f"{FAN} fan -> a -> exit; fan -> b -> exit; fan [workspace=worktree]", "workspace=w"),
+    ("shared_workspaces", f"{FAN} fan -> a -> join; fan -> b -> join; join -> exit; graph [tools=files]",
+     "fan [shape"),
     ("parallel_policies", f"{FAN} fan -> a -> join; fan -> b -> join; join -> exit; fan [join_policy=some]",
      "join_policy"),
     ("parallel_branches", f"{FAN} fan -> a -> join; fan -> b -> join; b -> exit; join -> exit", "fan [shape"),
@@ -289,3 +297,50 @@ def test_problems_of_an_included_file_name_it(tmp_path: Path) -> None:
     inner = tmp_path / "inner.dot"
     assert found["variables"].startswith(f"in {inner}: $foo in the prompt of i__a is not replaced")
     assert found["attribute_known"].startswith(f"in {inner}: unknown attribute maxretries; did you mean")
+
+
+JOINED = "fan -> a -> join; fan -> b -> join; join -> exit;"
+WRITERS = 'a [shape=parallelogram, tool_command="make"]; b [agent=codex];'
+
+
+@pytest.mark.covers("CP2-G1")
+@pytest.mark.parametrize(
+    ("more", "warned"),
+    [
+        (WRITERS, True),
+        (f"{WRITERS} fan [workspace=shared]", False),
+        (f"{WRITERS} fan [workspace=worktree]", False),
+        (f"{WRITERS} b [effect=read]", False),
+        ("b [agent=codex];", False),
+        ("graph [tools=files];", True),
+        ("graph [tools=files]; b [tools=none];", False),
+    ],
+)
+def test_a_shared_folder_is_warned_about_where_two_branches_may_write(more: str, warned: bool) -> None:
+    found = [each for each in told(f"{FAN} {JOINED} {more}") if each.rule == "shared_workspaces"]
+    assert bool(found) == warned
+    for each in found:
+        assert each.severity is DiagnosticSeverity.warning
+        assert "start with a and b may write files" in each.message
+
+
+NESTED = (
+    f"{ENDS} fan [shape=component, workspace=worktree]; join [shape=tripleoctagon]; a [label=A]; x [label=X];"
+    "y [label=Y]; in [shape=component, workspace=worktree]; start -> fan; fan -> a -> join; fan -> in;"
+    "join -> exit;"
+)
+
+
+@pytest.mark.parametrize(
+    ("more", "wrong"),
+    [
+        ("in -> x -> join; in -> y -> join;", ["in"]),
+        ("in -> x -> join; in -> y -> join; in [merge=none];", []),
+        ("in -> x -> both; in -> y -> both; both [shape=tripleoctagon]; both -> join;", []),
+        ("in -> x -> both; in -> y -> both; both [label=B]; both -> join;", ["in"]),
+    ],
+)
+def test_branches_with_worktrees_need_a_fan_in_of_their_own(more: str, wrong: list[str]) -> None:
+    found = [each for each in told(f"{NESTED} {more}") if each.rule == "workspace_joins"]
+    assert [each.node_id for each in found] == wrong
+    assert all(each.severity is DiagnosticSeverity.error for each in found)

@@ -74,7 +74,7 @@ def whole_input(program: Program, given: dict[str, Any]) -> dict[str, Any]:
     """The input of a run of it; for a pipeline with the attributes of its graph."""
     if program.graph.dialect != DIALECT:
         return given
-    return input_of(pipeline_of(program.graph.spec), context=given)
+    return input_of(pipeline_of(program.graph.spec), context=given, here=False)
 
 
 def require_no_document(version: str, settings: ApiSettings) -> None:

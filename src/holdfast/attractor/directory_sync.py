@@ -24,6 +24,7 @@ from holdfast.attractor.processes import kill_all
 from holdfast.attractor.run_directory import Facts, RunDirectory
 from holdfast.attractor.run_files import CHECKPOINT, is_refused, logs_root, write_or_raise
 from holdfast.attractor.stored_source import shared_stages
+from holdfast.attractor.worktrees import remove_worktrees
 from holdfast.checkpoint.fold import begin as brought_by
 from holdfast.model.graph import Graph
 from holdfast.model.record_bodies import SubstepBody
@@ -138,6 +139,11 @@ class DirectorySync:
         directory = self.follower.directory
         return directory is None or directory.pos.status != "running"
 
+    @property
+    def completed(self) -> bool:
+        directory = self.follower.directory
+        return directory is not None and directory.pos.status == "completed"
+
     def wake(self) -> None:
         self._woken.set()
 
@@ -251,6 +257,8 @@ class DirectorySyncs:
             if sync.ended:
                 self._kept.pop(run, None)
                 # A dead worker's commands may still run; their stages need not be entered again.
+                if sync.completed:
+                    await asyncio.to_thread(remove_worktrees, sync.follower.root)
                 if claim.lease.term > 1 and sync.follower.directory is not None:
                     await asyncio.to_thread(kill_all, sync.follower.root)
                     for child in sync.follower.children.values():

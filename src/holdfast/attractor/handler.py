@@ -15,6 +15,7 @@ from holdfast.telemetry import current_node
 
 if TYPE_CHECKING:
     from holdfast.attractor.context import PipelineContext
+    from holdfast.attractor.worktrees import Worktree
     from holdfast.runs.context.context import Context
 
 
@@ -34,6 +35,8 @@ class StageVisit(msgspec.Struct, frozen=True, kw_only=True):
     """The edge that led here; None at the start or after a jump."""
     branch: str = ""
     """The scope inside a parallel stage; "" at the top."""
+    workspace: Worktree | None = None
+    """The worktree in which it works; None: the folder of the run."""
 
     @property
     def given(self) -> Mapping[str, Any]:

@@ -14,6 +14,7 @@ from holdfast.attractor.handlers.human import AUTO_KEY
 from holdfast.attractor.handlers.manager import SOURCE
 from holdfast.attractor.program import PipelineSetup, program_for
 from holdfast.attractor.run_files import LOGS_KEY
+from holdfast.attractor.worktrees import RESERVED, require_repository
 from holdfast.errors import InputError
 from holdfast.frontends.dot.diagnostics import Diagnostic
 from holdfast.frontends.dot.document import Pipeline
@@ -72,11 +73,18 @@ def input_of(
     backend: str = "",
     auto_approve: bool = False,
     context: Mapping[str, Any] | None = None,
+    here: bool = True,
 ) -> dict[str, Any]:
     """The input of a run: the graph's attributes, the caller's values, and the run's options, which every
-    worker that resumes the run reads from there."""
+    worker that resumes the run reads from there. `here`: its worker is on this machine. Raises InputError if
+    it needs a repository that is not here."""
     given = {key: storable(key, value) for key, value in (context or {}).items()}
-    how: dict[str, Any] = {}
+    reserved = [key for key in given if key.startswith(RESERVED)]
+    if reserved:
+        raise InputError(
+            f"the context key {reserved[0]!r} is set by the engine only.", hint="Use another name."
+        )
+    how: dict[str, Any] = require_repository(pipeline, given) if here else {}
     if pipeline.path:
         how[SOURCE] = str(Path(pipeline.path).resolve())
     if logs is not None:

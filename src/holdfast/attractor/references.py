@@ -26,6 +26,8 @@ PREFIX: Final = "stage.output."
 """In the context, before the id of a stage. Not internal: a branch passes it on with its results."""
 RESPONSE: Final = "internal.response"
 """In the context, until the stage has settled: its whole answer."""
+DIFF: Final = "internal.diff"
+"""In the context, until the stage has settled: what it changed in its worktree."""
 _RESULTS: Final = "parallel.results"
 
 
@@ -47,6 +49,7 @@ class NamedStages:
             "response": visit.context.get_string(RESPONSE),
             "stdout": as_text(updates.get("tool.output", "")),
             "stderr": as_text(updates.get("tool.stderr", "")),
+            "diff": visit.context.get_string(DIFF),
         }
         fields = {key: value for key, value in status_fields(outcome).items() if key != "context_updates"}
         kept = {key: value for key, value in texts.items() if value}
@@ -56,6 +59,11 @@ class NamedStages:
 def keep_response(visit: StageVisit, text: str) -> None:
     """For the end of the stage, which keeps it if a prompt names it."""
     visit.context.set(RESPONSE, text)
+
+
+def keep_diff(visit: StageVisit, text: str) -> None:
+    """The same for what the stage changed in its worktree."""
+    visit.context.set(DIFF, text)
 
 
 def with_references(visit: StageVisit, prompt: str) -> str:

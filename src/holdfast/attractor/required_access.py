@@ -24,6 +24,7 @@ FOLDERS: Final = {
     "cwd": "a folder of the worker's machine",
     "workdir": "a folder of the worker's machine",
     "stack.child_workdir": "a folder of the worker's machine",
+    "workspace": "a repository of the worker's machine",
 }
 
 SUBMITTED: Final = "internal.submitted"

@@ -19,7 +19,9 @@ from holdfast.attractor.backends.model import NAME as MODEL
 from holdfast.attractor.backends.model import ModelBackend
 from holdfast.attractor.backends.select import DEFAULT, SIMULATION, ambient_backend
 from holdfast.attractor.backends.tools import wanted_kits
+from holdfast.attractor.git import PROGRAM, git_fault
 from holdfast.attractor.required_access import required_access_of
+from holdfast.attractor.worktrees import has_worktrees
 from holdfast.errors import RunFileMissingError
 from holdfast.frontends.dot.document import Pipeline, Stage
 from holdfast.frontends.dot.handler_kinds import BUILT_IN, kind_of
@@ -50,6 +52,7 @@ def requirements_of(pipeline: Pipeline, setup: PipelineSetup) -> frozenset[str]:
     }
     if pipeline.submitted and any(each.is_code for each in required_access_of(pipeline)):
         words.add(ALLOW_CODE)
+    words |= {PROGRAM} if has_worktrees(pipeline) else set()
     stages = prompting_stages(pipeline, own)
     if setup.simulate:
         return frozenset(words)
@@ -107,6 +110,7 @@ def offers_of(setup: PipelineSetup) -> frozenset[str]:
     words |= {f"handler:{kind}" for kind in setup.own_handlers}
     backend = setup.backend or ambient_backend()
     words |= {f"{AGENT}{name}" for name in installed_agents()}
+    words |= set() if git_fault() else {PROGRAM}
     if backend is not None:
         words |= {f"backend:{DEFAULT}", backend_word(setup.name_of(backend))}
     # A run may ask for models beside another default: see `Backends.of`.

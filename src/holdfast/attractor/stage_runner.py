@@ -10,20 +10,22 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from holdfast.attractor import run_files
+from holdfast.attractor import run_files, worktrees
 from holdfast.attractor.context import PipelineContext, copied
 from holdfast.attractor.continuation import CONTINUES, Continuation
 from holdfast.attractor.directory_owner import require_owner
 from holdfast.attractor.failures import CLASS_KEY, TERMINAL, TRANSIENT, failure_of, raise_if_ours
+from holdfast.attractor.git import GitCommandError
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.attractor.pipeline_limits import BUILT_IN, check_budgets, count_failure, spends_alone
-from holdfast.attractor.references import RESPONSE, NamedStages
+from holdfast.attractor.references import DIFF, RESPONSE, NamedStages, keep_diff
 from holdfast.attractor.registry import AnyHandler, HandlerRegistry, wants_visit
 from holdfast.attractor.run_files import own_updates
 from holdfast.attractor.stage_history import failure_updates, history_updates
 from holdfast.attractor.status_file import AUTO_NOTE, NAME, forget_status, read_status
 from holdfast.attractor.verdict import SCORE, VerdictError
+from holdfast.attractor.worktrees import without_reserved
 from holdfast.errors import BudgetError
 from holdfast.frontends.dot.document import Link, Pipeline, Stage
 from holdfast.frontends.dot.lower import edge_ids
@@ -34,7 +36,7 @@ from holdfast.runs.context.context import Context
 from holdfast.types.outcome import Outcome as Settled
 from holdfast.types.text import clean_text
 
-GATE, TOOL, ROUTING = "wait.human", "tool", "conditional"
+GATE, TOOL, ROUTING, FAN_IN = "wait.human", "tool", "conditional", "parallel.fan_in"
 REASON = "failure_reason"
 _QUIET = frozenset({"start", "exit", "conditional", "parallel"})
 """Types that cost nothing: budgets are not checked for them."""
@@ -52,6 +54,7 @@ class StageRunner:
         self.registry = registry
         self._links: Mapping[str, Link] = edge_ids(pipeline)
         self._named = NamedStages(pipeline)
+        self._worktrees = worktrees.has_worktrees(pipeline)
 
     def at_once(self, stage: Stage) -> Callable[[Any], Awaitable[Settled]] | None:
         """For a stage that does nothing: without a context, and files are written from the journal."""
@@ -89,7 +92,7 @@ class StageRunner:
                 async with spends_alone(visit) if self._has_no_bound(visit, kind) else nullcontext():
                     # Before the handler: a cost without a bound cannot be prevented once it runs.
                     await check_budgets(visit)
-                    outcome = await self._performed(visit, kind)
+                    outcome = await self._worked(visit, kind)
         except BudgetError as error:
             return self._settled(visit, kind, _stop(error.message), halt=True)
         # `_refused` first: an update that cannot be stored is then a
@@ -99,6 +102,23 @@ class StageRunner:
         if stopped:
             outcome = replace(outcome, failure_reason=stopped, terminal=True)
         return self._settled(visit, kind, outcome, halt=bool(stopped))
+
+    async def _worked(self, visit: StageVisit, kind: str) -> StageOutcome:
+        """In the worktree of its branch, if it has one, with a commit of what it left there."""
+        if not self._worktrees or kind == GATE:
+            return await self._performed(visit, kind)
+        try:
+            workspace = await worktrees.enter(visit)
+            outcome = await self._performed(replace(visit, workspace=workspace), kind)
+            merged = kind == FAN_IN and worktrees.COMMIT in outcome.context_updates
+            updates = dict(outcome.context_updates) if merged else without_reserved(outcome.context_updates)
+            if workspace is not None and not merged:
+                known, diff = await worktrees.settle(visit, workspace, outcome)
+                updates |= known
+                keep_diff(visit, diff)
+        except (GitCommandError, OSError) as error:
+            return failure_of(error)
+        return replace(outcome, context_updates=updates)
 
     def _settled_before(self, visit: StageVisit) -> StageOutcome | None:
         """The outcome of a stage of a branch in the directory that this run continues. Its attempts are over
@@ -164,6 +184,7 @@ class StageRunner:
             update |= self._named.output_updates(visit, outcome)
             update |= failure_updates(visit, outcome, visit.context.get_string(RESPONSE))
             update.pop(RESPONSE, None)
+            update.pop(DIFF, None)
         for entry in visit.context.new_logs():
             visit.ctx.emit(entry, "log")
         settled = Settled(

@@ -65,7 +65,7 @@ async def submit_pipeline(call: ApiCall, body: SubmitPipeline) -> ApiReply[Pipel
     # In a thread: parsing a large document must not block the event loop.
     ready = await asyncio.to_thread(pipeline_from_request, body, call.settings)
     backend = PipelineSetup(simulate=body.simulate).asks_for
-    given = input_of(ready.pipeline, backend=backend, context=body.context)
+    given = input_of(ready.pipeline, backend=backend, context=body.context, here=False)
     service, key = await call.runs(), call.key
     row, fresh = await service.create(
         ready.program,

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 from holdfast.agents.sandbox import Folder
 from holdfast.agents.tools import Tool, ToolError, tool
 from holdfast.attractor.handler import StageVisit
-from holdfast.attractor.handlers.tool import WORKDIR, environment
+from holdfast.attractor.handlers.tool import environment, workdir_text
 from holdfast.errors import InputError
 from holdfast.frontends.dot.document import Pipeline, Stage
 
@@ -19,8 +19,7 @@ _LISTED: Final = 500
 
 
 def workdir_of(visit: StageVisit) -> Path:
-    value = visit.stage.text("cwd") or visit.pipeline.text("workdir") or str(visit.given.get(WORKDIR) or "")
-    return Path(value or ".").resolve()
+    return Path(workdir_text(visit) or ".").resolve()
 
 
 def shell_of(visit: StageVisit) -> list[Tool]:

@@ -12,6 +12,7 @@ import msgspec
 from holdfast.attractor import run_files
 from holdfast.attractor.backends.base import AnyBackend, as_durable, is_durable, reserves
 from holdfast.attractor.backends.select import Backends
+from holdfast.attractor.branch_merge import merge_branches
 from holdfast.attractor.failures import failure_of, raise_if_ours
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.handlers.codergen import call_backend, prompt_of
@@ -46,10 +47,11 @@ class FanInHandler:
             chosen = candidate_named_in(ranking, living)
             best = chosen or best
             how = "" if chosen else " (the answer named no candidate: chosen by rank)"
-        return StageOutcome(
+        chosen = StageOutcome(
             context_updates={BEST_ID: best["id"], BEST_OUTCOME: best["outcome"]},
             notes=f"Selected best candidate: {best['id']}{how}",
         )
+        return await merge_branches(visit, living, best, chosen)
 
     async def _ask(self, visit: StageVisit, living: Sequence[Mapping[str, Any]]) -> str:
         folder = visit.folder

@@ -21,11 +21,12 @@ from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.handlers.codergen import prompt_of
 from holdfast.attractor.handlers.fan_in import ask_backend
 from holdfast.attractor.handlers.human import AUTO_KEY
-from holdfast.attractor.handlers.tool import WORKDIR
+from holdfast.attractor.handlers.tool import workdir_text
 from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.attractor.processes import CHILD
 from holdfast.attractor.required_access import SUBMITTED, is_submitted, require_allowed
 from holdfast.attractor.saved_checkpoint import SavedCheckpoint, read_directory
+from holdfast.attractor.worktrees import WORKDIR
 from holdfast.errors import InputError
 from holdfast.frontends.dot.document import Pipeline
 from holdfast.frontends.dot.include import CHILD as CHILD_FILE
@@ -216,7 +217,8 @@ def child_input(visit: StageVisit, orders: ManagerOptions, pipeline: Pipeline) -
     """The child runs as its parent: same backend, same working folder, below the same directory."""
     logs = visit.folder / child_folder(visit)
     kept = {key: visit.given[key] for key in (KEY, AUTO_KEY, WORKDIR) if key in visit.given}
-    more: dict[str, Any] = {WORKDIR: orders.workdir} if orders.workdir else {}
+    workdir = orders.workdir or (workdir_text(visit) if visit.workspace is not None else "")
+    more: dict[str, Any] = {WORKDIR: workdir} if workdir else {}
     more |= {SUBMITTED: True} if is_submitted(visit) else {}
     return {
         **context_of(pipeline),

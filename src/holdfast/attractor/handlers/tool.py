@@ -26,13 +26,20 @@ from holdfast.attractor.required_access import require_allowed
 from holdfast.attractor.run_files import is_refused_here, make_private
 from holdfast.attractor.status_file import forget_status, read_status, status_fields
 from holdfast.attractor.verdict import VerdictError, outcome_of
+from holdfast.attractor.worktrees import WORKDIR
 from holdfast.errors import InputError
 
 AGAIN, DONE, FAILED = "run again", "it succeeded", "it failed"
 NOTE: Final = 120
-WORKDIR: Final = "internal.workdir"
-"""In the run's input: the folder in which its commands run, unless the pipeline sets one."""
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
+
+
+def workdir_text(visit: StageVisit) -> str:
+    """The folder in which a stage works, in the worktree of its branch if it has one; empty: the worker's."""
+    own = visit.stage.text("cwd")
+    if visit.workspace is not None:
+        return str(visit.workspace.inside(own) if own else visit.workspace.folder)
+    return own or visit.pipeline.text("workdir") or str(visit.given.get(WORKDIR) or "")
 
 
 class ToolHandler:
@@ -141,8 +148,8 @@ class CommandRun:
     def _begin(self) -> None:
         if processes.has_begun(self.folder):
             return
-        stage, pipeline = self.visit.stage, self.visit.pipeline
-        cwd = stage.text("cwd") or pipeline.text("workdir") or str(self.visit.given.get(WORKDIR) or "")
+        stage = self.visit.stage
+        cwd = workdir_text(self.visit)
         shell = self.shell()
         found = shutil.which(shell)
         if found is None:

@@ -33,6 +33,12 @@ WORDS: Final = {
     "human.unknown_answer": ("refuse", "first"),
     "retry_policy": ("none", "standard", "aggressive", "linear", "patient"),
 }
+WORKSPACES: Final = {
+    "workspace": ("shared", "worktree"),
+    "merge": ("all", "best", "none"),
+    "on_conflict": ("ask", "fail", "best"),
+}
+"""Of a fan-out: where its branches work, and how their work is joined. Another word is an error."""
 _GATE: Final = frozenset(
     {"question_type", "human.question_type", "human.default_choice", "human.unknown_answer", "assignee",
      "human.assignee", "priority", "human.priority", "reminder", "human.reminder", "escalate",
@@ -75,7 +81,7 @@ NODE: Final = (
     | frozenset(
         {"label", "shape", "type", "prompt", "max_retries", "goal_gate", "fidelity", "thread_id", "class",
          "timeout", "auto_status", "allow_partial", "tool_command", "max_visits", "max_parallel",
-         "join_policy", "error_policy", "join_k", "join_quorum",
+         "join_policy", "error_policy", "join_k", "join_quorum", "workspace", "merge", "on_conflict",
          "manager.poll_interval", "manager.max_cycles", "manager.stop_condition", "manager.actions",
          "stack.child_dotfile", "stack.child_autostart", "stack.child_workdir", "stack.child_resolve",
          "stack.child_detach", "idempotent", "in_doubt", "effect", "retry_policy", "fail_closed",

@@ -29,6 +29,7 @@ from holdfast.frontends.dot.reference_rules import REFERENCES
 from holdfast.frontends.dot.rule_context import Check, RuleContext, name_list
 from holdfast.frontends.dot.rules import dead_ends
 from holdfast.frontends.dot.values import Value, as_flag, as_integer, as_microseconds, as_text
+from holdfast.frontends.dot.workspace_rules import WORKSPACE
 from holdfast.model.edge_labels import split_label
 from holdfast.model.pipeline_conditions import Clause, ParsedCondition
 
@@ -296,4 +297,5 @@ ADVICE: Final[tuple[Check, ...]] = (
     attribute_known,
     *REFERENCES,
     *PARALLEL,
+    *WORKSPACE,
 )

@@ -1,0 +1,513 @@
+"""A worktree for each branch of a fan-out with `workspace=worktree`, and a commit for each settled stage.
+
+A commit is known by the context alone (`workspace.commit`): refs, worktrees and bundles can be made again
+from it. Worktrees are in the run's directory, refs below `refs/holdfast/RUN/`; the user's branch, index and
+files are only read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from holdfast.attractor.branch_files import FOLDER as BRANCHES
+from holdfast.attractor.branch_files import branch_name
+from holdfast.attractor.continuation import Continuation
+from holdfast.attractor.git import Commit, GitCommandError, Repository, git_fault, repository_faults
+from holdfast.attractor.outcome import StageOutcome
+from holdfast.attractor.run_files import is_refused_here, make_private, write_or_raise
+from holdfast.errors import InputError, RunFileMissingError
+from holdfast.frontends.dot.document import Pipeline
+from holdfast.telemetry import current_node
+from holdfast.types.text import one_line
+
+if TYPE_CHECKING:
+    from holdfast.attractor.handler import StageVisit
+
+WORKTREE: Final = "worktree"
+COMMIT: Final = "workspace.commit"
+"""In the context: the last commit of this branch, or of the run. Only the engine sets it."""
+ORIGIN: Final = "workspace.origin"
+"""In the context: the user's commit below the run's; empty if the repository had none."""
+SCOPE: Final = "workspace.scope"
+"""In the context: the scope whose worktree has that commit; a merge sets it."""
+RESERVED: Final = "workspace."
+WORKDIR: Final = "internal.workdir"
+"""In the run's input: the folder in which its commands run, unless the pipeline sets one."""
+STEP: Final = "commit"
+"""The sub-step under which the journal records the commit of a stage, and what it changed."""
+FOLDER: Final = "worktrees"
+BUNDLE: Final = "branch.bundle"
+RESULT_BUNDLE: Final = "result.bundle"
+_MAIN: Final = "result"
+_PART: Final = re.compile(r"(.+)\.(\d+)\[(\d+)\]", re.DOTALL)
+_GITDIR: Final = "gitdir: "
+
+
+class Level(msgspec.Struct, frozen=True):
+    """One fan-out around a stage."""
+
+    fan: str
+    visit: int
+    index: int
+    scope: str
+    """Of the branch, with all around it."""
+
+
+def levels(scope: str) -> Iterator[Level]:
+    """From the outermost; `fan.1[0]/inner.2[1]/`."""
+    path = ""
+    for part in filter(None, scope.split("/")):
+        path += f"{part}/"
+        found = _PART.fullmatch(part)
+        if found is not None:
+            yield Level(found[1], int(found[2]), int(found[3]), path)
+
+
+def has_worktrees(pipeline: Pipeline) -> bool:
+    return any(stage.text("workspace") == WORKTREE for stage in pipeline.stages.values())
+
+
+def needs_git(pipeline: Pipeline) -> bool:
+    return has_worktrees(pipeline) or any(needs_git(child) for child in pipeline.children.values())
+
+
+def require_repository(pipeline: Pipeline, given: Mapping[str, Any]) -> dict[str, Any]:
+    """For a run that is created here: the folder whose repository it uses, for its input. Raises InputError
+    with every reason why it cannot."""
+    if not needs_git(pipeline):
+        return {}
+    folder = Path(pipeline.text("workdir") or str(given.get(WORKDIR) or ".")).resolve()
+    faults = repository_faults(folder) if folder.is_dir() else [f"the folder {folder} does not exist"]
+    if faults:
+        raise InputError(
+            f"workspace=worktree: {'; '.join(faults)}.",
+            hint="Start it in the working tree of a repository, with a newer git; or use workspace=shared.",
+        )
+    return {WORKDIR: str(folder)}
+
+
+class Worktree(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a stage works. `owns`: whether its scope has the worktree; a shared fan-out inside a worktree has
+    none of its own, and what its branches do is part of the next commit."""
+
+    repository: Repository
+    path: Path
+    """The worktree."""
+    scope: str
+    owns: bool
+    refs: str
+    """The beginning of the names of the run's refs."""
+    root: Path
+    commit: str
+    origin: str
+    at: int
+    """When the stage began, by its record: the date of its commit."""
+
+    @property
+    def folder(self) -> Path:
+        """The working folder in the worktree."""
+        return self.path / self.repository.prefix
+
+    @property
+    def ref(self) -> str:
+        return f"{self.refs}branches/{ref_name(self.scope)}" if self.scope else f"{self.refs}{_MAIN}"
+
+    @property
+    def bundle(self) -> Path:
+        if not self.scope:
+            return self.root / RESULT_BUNDLE
+        return self.root / BRANCHES / branch_name(self.scope) / BUNDLE
+
+    def inside(self, folder: str) -> Path:
+        """A folder of the user's working tree, in the worktree; others are what they are."""
+        wanted = Path(folder).resolve()
+        top = self.repository.top.resolve()
+        return self.path / wanted.relative_to(top) if wanted.is_relative_to(top) else wanted
+
+    def keep(self, commit: str) -> None:
+        """The ref and the bundle of the branch."""
+        self.repository.set_ref(self.ref, commit)
+        if is_refused_here():
+            return
+        make_private(self.bundle.parent)
+        # With the bases: a branch that has not begun is nowhere else.
+        refs = [self.ref, f"--glob={self.refs}base/*"]
+        self.repository.bundle(self.bundle, refs, without=self.origin)
+
+
+def owner_of(visit: StageVisit) -> str | None:
+    """The scope whose worktree a stage uses; None: the user's working tree."""
+    found = None
+    for level in levels(visit.branch):
+        stage = visit.pipeline.stages.get(level.fan)
+        if stage is not None and stage.text("workspace") == WORKTREE:
+            found = level.scope
+    if visit.context.get_string(COMMIT) and has_worktrees(visit.pipeline):
+        merged = visit.context.get_string(SCOPE)
+        if visit.branch.startswith(merged) and (found is None or len(merged) > len(found)):
+            return merged
+    return found
+
+
+async def enter(visit: StageVisit) -> Worktree | None:
+    """The worktree of a stage, made if it is not there; None: the user's working tree. Raises
+    RunFileMissingError if this machine does not have the repository, or a commit of the run."""
+    scope = owner_of(visit)
+    if scope is None:
+        return None
+    repository = await asyncio.to_thread(repository_of, visit)
+
+    async def begin() -> dict[str, Any]:
+        commit, origin = await asyncio.to_thread(_start, visit, repository, scope)
+        return {"at": visit.ctx.now(), "commit": commit, "origin": origin}
+
+    known = await visit.ctx.step("workspace", begin, effect="read", key="workspace")
+    workspace = workspace_of(visit, repository, scope, known)
+    await asyncio.to_thread(_prepare, workspace)
+    return workspace
+
+
+def workspace_of(visit: StageVisit, repository: Repository, scope: str, known: Mapping[str, Any]) -> Worktree:
+    return Worktree(
+        repository=repository,
+        path=visit.logs.resolve() / FOLDER / (branch_name(scope) if scope else _MAIN),
+        scope=scope,
+        owns=visit.branch == scope,
+        refs=refs_of(visit),
+        root=visit.logs,
+        **known,
+    )
+
+
+async def settle(visit: StageVisit, workspace: Worktree, outcome: StageOutcome) -> tuple[dict[str, str], str]:
+    """Commits what the stage left: the changes of the context, and the difference as text."""
+    if not workspace.owns:
+        return {}, ""
+
+    async def commit() -> dict[str, str]:
+        return await asyncio.to_thread(_commit, visit, workspace, outcome)
+
+    # With the difference, so that the directory can be made again from the journal.
+    made = await visit.ctx.step(STEP, commit, effect="read", key=STEP)
+    known = {COMMIT: made["commit"], ORIGIN: workspace.origin, SCOPE: workspace.scope}
+    return known, made["diff"]
+
+
+def _commit(visit: StageVisit, workspace: Worktree, outcome: StageOutcome) -> dict[str, str]:
+    repository, admin = workspace.repository, _admin(workspace.path)
+    index = admin / "holdfast-index"
+    # All processes of the stage have ended: a lock is left from one that was killed.
+    for lock in (admin / "index.lock", admin / "holdfast-index.lock", admin / "HEAD.lock"):
+        lock.unlink(missing_ok=True)
+    _copied(admin / "index", index)
+    tree = repository.tree_of_files(workspace.path, index)
+    made = commit_of(
+        visit, workspace, tree, (workspace.commit,), f"{visit.stage.id}: {outcome.status}", outcome
+    )
+    commit = repository.commit(made)
+    workspace.keep(commit)
+    # Commits that an agent made itself are part of this one: its files count, not its history.
+    repository.git("update-ref", "--no-deref", "HEAD", commit, at=workspace.path)
+    index.replace(admin / "index")
+    return {"commit": commit, "diff": repository.diff(workspace.commit, commit)}
+
+
+def commit_of(
+    visit: StageVisit,
+    workspace: Worktree,
+    tree: str,
+    parents: tuple[str, ...],
+    title: str,
+    outcome: StageOutcome | None = None,
+) -> Commit:
+    """All of it from the record."""
+    run = visit.ctx.run_id
+    notes = "" if outcome is None else outcome.failure_reason or outcome.notes
+    body = [one_line(notes, 500)] if notes else []
+    place = f"{visit.branch}{visit.stage.id}"
+    lines = [one_line(title, 100), "", *body, *([""] if body else []), f"Run: {run}", f"Stage: {place}"]
+    return Commit(
+        tree=tree,
+        parents=parents,
+        message="\n".join([*lines, f"Visit: {visit.ctx.visit}"]) + "\n",
+        author=_row().started_by or "Holdfast",
+        email=f"{run}@holdfast.invalid",
+        at=workspace.at,
+    )
+
+
+def repository_of(visit: StageVisit) -> Repository:
+    folder = visit.pipeline.text("workdir") or str(visit.given.get(WORKDIR) or "") or "."
+    try:
+        fault = git_fault()
+        if fault:
+            raise GitCommandError(fault)
+        return Repository.at(Path(folder).resolve())
+    except GitCommandError as error:
+        raise RunFileMissingError(
+            f"this run waits for a worker with the repository {folder}: {one_line(error, 300)}.",
+            hint="Start a worker in the working tree of the repository.",
+            missing=[f"repository:{Path(folder).resolve().name}"],
+        ) from error
+
+
+def _start(visit: StageVisit, repository: Repository, scope: str) -> tuple[str, str]:
+    """The commit on which the stage works, and the user's commit below it."""
+    commit = visit.context.get_string(COMMIT)
+    if commit:
+        require_commit(visit, repository, commit)
+        return commit, visit.context.get_string(ORIGIN)
+    return _base(visit, repository, list(levels(scope))[-1] if scope else None)
+
+
+def _base(visit: StageVisit, repository: Repository, level: Level | None) -> tuple[str, str]:
+    """HEAD with the uncommitted work, once for all branches of a fan-out: the ref is its record."""
+    fan = "start" if level is None else _fan_name(level)
+    ref = f"{refs_of(visit)}base/{fan}"
+    found = repository.commit_at(ref)
+    if not found:
+        found = _earlier_base(visit, repository, fan) or _snapshot(visit, repository)
+        try:
+            repository.set_ref(ref, found, new=True)
+        except GitCommandError:
+            # Another branch was first.
+            found = repository.commit_at(ref)
+            if not found:
+                raise
+    return found, repository.commit_at(f"{found}^")
+
+
+def _earlier_base(visit: StageVisit, repository: Repository, fan: str) -> str:
+    """Of the run whose directory this one continues, by the repository or by its bundles."""
+    known = Continuation.of(visit.given)
+    if known is None or visit.ctx.restarts != known.restarts:
+        return ""
+    ref = f"{_refs(known.run, known.restarts)}base/{fan}"
+    found = repository.commit_at(ref)
+    if found:
+        return found
+    for path in _bundles(visit):
+        with suppress(GitCommandError):
+            found = repository.take_bundle(path).get(ref, "")
+            if found:
+                return found
+    return ""
+
+
+def _snapshot(visit: StageVisit, repository: Repository) -> str:
+    top = repository.top
+    own = Path(
+        repository.git("rev-parse", "--path-format=absolute", "--git-path", "index").removesuffix("\n")
+    )
+    folder = visit.logs.resolve() / FOLDER
+    make_private(folder)
+    index = folder / f".base-{branch_name(visit.branch)}.index"
+    index.with_name(f"{index.name}.lock").unlink(missing_ok=True)
+    try:
+        _copied(own, index)
+        tree = repository.tree_of_files(top, index, without=[visit.logs.resolve()])
+    finally:
+        index.unlink(missing_ok=True)
+    head, row = repository.commit_at("HEAD"), _row()
+    return repository.commit(
+        Commit(
+            tree=tree,
+            parents=(head,) if head else (),
+            message=f"The work in progress\n\nRun: {visit.ctx.run_id}\n",
+            author=row.started_by or "Holdfast",
+            email=f"{visit.ctx.run_id}@holdfast.invalid",
+            at=row.created_at,
+        )
+    )
+
+
+def require_commit(visit: StageVisit, repository: Repository, commit: str) -> None:
+    """From the bundles of the run's directory, if the repository does not have it. Raises
+    RunFileMissingError."""
+    if repository.has(commit):
+        return
+    fault = "no bundle of its directory has it"
+    for path in _bundles(visit):
+        try:
+            repository.take_bundle(path)
+        except GitCommandError as error:
+            fault = one_line(error, 300)
+            continue
+        if repository.has(commit):
+            return
+    raise RunFileMissingError(
+        f"this run waits for a worker with the commit {commit[:12]}: {repository.top} does not have it, "
+        f"and {fault}.",
+        hint="Fetch the commits on which the run was started, and keep its directory whole.",
+        missing=[f"commit:{commit[:12]}"],
+    )
+
+
+def _bundles(visit: StageVisit) -> list[Path]:
+    known = Continuation.of(visit.given)
+    roots = [visit.logs, *([] if known is None else [Path(known.folder)])]
+    return [
+        path
+        for root in roots
+        for path in (*sorted((root / BRANCHES).glob(f"*/{BUNDLE}")), root / RESULT_BUNDLE)
+        if path.is_file()
+    ]
+
+
+def _prepare(workspace: Worktree) -> None:
+    """The worktree at its commit. Files that are there stay: they are of this stage, or of nobody's else."""
+    repository, path = workspace.repository, workspace.path
+    if path.is_dir():
+        _adopt(repository, path, workspace.commit)
+        head = repository.git("rev-parse", "--verify", "HEAD", at=path, ok=(0, 128)).strip()
+        if head != workspace.commit:
+            point_to(repository, path, workspace.commit)
+    else:
+        _add(repository, path, workspace.commit)
+    workspace.folder.mkdir(parents=True, exist_ok=True)
+    if workspace.owns and not is_refused_here() and not workspace.bundle.exists():
+        # Before its first commit too: without it another machine could not begin the branch.
+        workspace.keep(workspace.commit)
+
+
+def point_to(repository: Repository, path: Path, commit: str) -> None:
+    """HEAD and index of a worktree; its files stay."""
+    admin = _admin(path)
+    index = admin / "holdfast-index"
+    for lock in (admin / "holdfast-index.lock", admin / "HEAD.lock"):
+        lock.unlink(missing_ok=True)
+    repository.git("read-tree", commit, at=path, index=index)
+    repository.git("update-ref", "--no-deref", "HEAD", commit, at=path)
+    index.replace(admin / "index")
+
+
+def advance(workspace: Worktree, commit: str) -> None:
+    """The files of the worktree as in the commit. Repeated after a crash, it ends the same."""
+    path, repository = workspace.path, workspace.repository
+    (_admin(path) / "index.lock").unlink(missing_ok=True)
+    repository.git("reset", "--hard", "--quiet", commit, at=path)
+    workspace.keep(commit)
+
+
+def _add(repository: Repository, path: Path, commit: str) -> None:
+    """Under another name first: a folder with its name is complete."""
+    fresh = path.with_name(f".{path.name}.new")
+    remove_worktree(fresh)
+    make_private(fresh.parent)
+    # Ignored by a repository around it, so that `git add --all` there does not take it.
+    write_or_raise(fresh.parent / ".gitignore", "*\n")
+    repository.git("worktree", "add", "--detach", "--quiet", "--force", str(fresh), commit)
+    fresh.rename(path)
+    _link(path, _admin(path))
+
+
+def _adopt(repository: Repository, path: Path, commit: str) -> None:
+    """A directory may have been moved, or copied to another machine, with its worktrees."""
+    admin = _admin_or_none(path)
+    if admin is not None:
+        with suppress(OSError):
+            linked = Path((admin / "gitdir").read_text("utf-8", "surrogateescape").strip())
+            if linked == path / ".git":
+                return
+            if not linked.exists():
+                _link(path, admin)
+                return
+    fresh = path.with_name(f".{path.name}.link")
+    remove_worktree(fresh)
+    repository.git("worktree", "add", "--detach", "--quiet", "--force", "--no-checkout", str(fresh), commit)
+    admin = _admin(fresh)
+    (fresh / ".git").replace(path / ".git")
+    _link(path, admin)
+    fresh.rmdir()
+
+
+def _link(path: Path, admin: Path) -> None:
+    write_or_raise(admin / "gitdir", f"{path / '.git'}\n")
+
+
+def _admin_or_none(path: Path) -> Path | None:
+    """The folder of the repository that git keeps for a worktree."""
+    try:
+        text = (path / ".git").read_text("utf-8", "surrogateescape")
+    except OSError:
+        return None
+    admin = Path(text.removeprefix(_GITDIR).removesuffix("\n"))
+    is_one = text.startswith(_GITDIR) and admin.parent.name == "worktrees" and (admin / "gitdir").is_file()
+    return admin if is_one else None
+
+
+def _admin(path: Path) -> Path:
+    found = _admin_or_none(path)
+    if found is None:
+        raise GitCommandError(f"{path} is not a worktree any more: its .git file was changed")
+    return found
+
+
+def remove_worktree(path: Path) -> None:
+    """With what the repository keeps about it."""
+    admin = _admin_or_none(path)
+    if admin is not None:
+        with suppress(OSError):
+            linked = (admin / "gitdir").read_text("utf-8", "surrogateescape").strip()
+            # Of a copy the original may be in use.
+            if linked == str(path / ".git"):
+                shutil.rmtree(admin, ignore_errors=True)
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def remove_worktrees(root: Path) -> None:
+    """Of a run that has completed: its commits are in its refs."""
+    for folder in (root / FOLDER, *root.glob(f"restart-*/{FOLDER}")):
+        if folder.is_dir():
+            for path in folder.resolve().iterdir():
+                if path.is_dir():
+                    remove_worktree(path)
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def refs_of(visit: StageVisit) -> str:
+    return _refs(visit.ctx.run_id, visit.ctx.restarts)
+
+
+def _refs(run: str, restarts: int) -> str:
+    return f"refs/holdfast/{run}/" + (f"restart-{restarts}/" if restarts else "")
+
+
+def ref_name(scope: str) -> str:
+    return "+".join(f"{_word(level.fan)}.{level.visit}.{level.index}" for level in levels(scope))
+
+
+def _fan_name(level: Level) -> str:
+    around = ref_name("".join(f"{part}/" for part in level.scope.split("/")[:-2]))
+    return f"{around}{'+' if around else ''}{_word(level.fan)}.{level.visit}"
+
+
+def _word(name: str) -> str:
+    """git does not allow every character, and `.` and `+` separate."""
+    return "".join(c if (c.isascii() and c.isalnum()) or c in "_-" else f"={ord(c):x}=" for c in name)
+
+
+def _copied(source: Path, target: Path) -> None:
+    target.unlink(missing_ok=True)
+    with suppress(FileNotFoundError):
+        # With its time: by it git knows which files may have changed since it was written.
+        shutil.copy2(source, target)
+
+
+def _row() -> Any:
+    at: Any = current_node.get()
+    assert at is not None, "outside of a stage"
+    return at[0].row
+
+
+def without_reserved(updates: Mapping[str, Any]) -> dict[str, Any]:
+    """An agent must not choose by its status file on which commit the next stage works."""
+    return {key: value for key, value in updates.items() if not key.startswith(RESERVED)}

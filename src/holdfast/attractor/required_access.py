@@ -19,12 +19,15 @@ COMMANDS: Final = {
     "tool_hooks.pre": "a command that runs on the worker",
     "tool_hooks.post": "a command that runs on the worker",
 }
-FILES: Final = {"stack.child_resolve": "a file of the worker's machine"}
+FILES: Final = {
+    "stack.child_resolve": "a file of the worker's machine",
+    "workspace": "a repository of the worker's machine",
+}
+_HARMLESS: Final = {"workspace": "shared"}
 FOLDERS: Final = {
     "cwd": "a folder of the worker's machine",
     "workdir": "a folder of the worker's machine",
     "stack.child_workdir": "a folder of the worker's machine",
-    "workspace": "a repository of the worker's machine",
 }
 
 SUBMITTED: Final = "internal.submitted"
@@ -89,6 +92,10 @@ def required_access_of(pipeline: Pipeline) -> list[RequiredAccess]:
 
 def _of(what: Attributes, node: str) -> list[RequiredAccess]:
     known = {**COMMANDS, **FILES, **FOLDERS}
-    found = [(key, known[key]) for key in what.attrs if key in known and what.text(key)]
+    found = [
+        (key, known[key])
+        for key in what.attrs
+        if key in known and what.text(key) not in ("", _HARMLESS.get(key))
+    ]
     nowhere = SourceLocation()
     return [RequiredAccess(node, key, why, what.places.get(key, nowhere)) for key, why in found]

@@ -16,6 +16,7 @@ from holdfast import Holdfast
 from holdfast.testing.clock import FakeClock
 from tests.agents.helpers import turns_listed
 from tests.agents.provider import Answer, Provider, Refusal
+from tests.deadlines import HANG
 from tests.flows.places import told
 
 pytestmark = pytest.mark.anyio
@@ -92,7 +93,7 @@ async def test_nothing_settled_is_repeated_and_the_prompt_is_the_same_when_a_pro
             stderr=asyncio.subprocess.PIPE,
         )
     )  # fmt: skip
-    _, said = await asyncio.wait_for(process[0].communicate(), 40)
+    _, said = await asyncio.wait_for(process[0].communicate(), HANG)
     assert process[0].returncode == -signal.SIGKILL, said.decode()
     # The lease of the dead process has lapsed long ago on this clock.
     async with Holdfast(store, clock=FakeClock()) as hf:

@@ -22,6 +22,7 @@ from holdfast.api.server import HttpServer
 from holdfast.client import AsyncClient, Retries
 from tests.api.flows import both, refund
 from tests.api.lossy_proxy import Lossy, lossy
+from tests.deadlines import HANG
 
 QUICK = Retries(attempts=4, first=0.01, longest=5)
 
@@ -34,7 +35,7 @@ class Server:
         self.serving = serving
         self.token = token
         self.client = httpx2.AsyncClient(
-            base_url=serving.address, headers={"Authorization": f"Bearer {token}"}, timeout=20
+            base_url=serving.address, headers={"Authorization": f"Bearer {token}"}, timeout=HANG
         )
 
     async def json(self, method: str, path: str, status: int = 200, **more: Any) -> Any:

@@ -12,6 +12,7 @@ import httpx2
 import msgspec
 
 from holdfast import Flow
+from tests.deadlines import HANG
 
 
 class Sent(msgspec.Struct, frozen=True):
@@ -70,7 +71,7 @@ class Source:
     async def until(self, kind: str) -> list[Sent]:
         """All up to the first of that type."""
         found: list[Sent] = []
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG):
             async for each in self:
                 found.append(each)
                 if each.type == kind:
@@ -79,7 +80,7 @@ class Source:
 
     async def rest(self) -> list[Sent]:
         """All until it ends."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG):
             return [each async for each in self]
 
 

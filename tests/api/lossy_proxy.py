@@ -8,6 +8,8 @@ from contextlib import asynccontextmanager
 
 import httpx2
 
+from tests.deadlines import HANG
+
 
 class Lossy:
     """`script`: for one request after the other `pass`, `cut` (it never arrives), `lose` (it is done, and the
@@ -45,7 +47,7 @@ class Lossy:
             writer.write(what.encode())
             await writer.drain()
             return False
-        async with httpx2.AsyncClient(base_url=self.upstream, timeout=20) as http:
+        async with httpx2.AsyncClient(base_url=self.upstream, timeout=HANG) as http:
             kept = {name: value for name, value in headers.items() if name not in ("host", "content-length")}
             answer = await http.request(
                 method, path, headers=kept | {"accept-encoding": "identity"}, content=body

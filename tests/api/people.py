@@ -16,6 +16,7 @@ from holdfast.api.auth.grants import CredentialGrant
 from holdfast.api.auth.tokens import ApiTokens
 from holdfast.api.routes.all import THEMES
 from holdfast.api.server import HttpServer
+from tests.deadlines import HANG
 
 PEOPLE = {
     "dana": CredentialGrant(subject="user:dana@acme", roles=("member",)),
@@ -34,7 +35,7 @@ class Hall:
     def __init__(self, hf: Holdfast, address: str, tokens: dict[str, str]) -> None:
         self.hf = hf
         self.tokens = tokens
-        self.client = httpx2.AsyncClient(base_url=address, timeout=20)
+        self.client = httpx2.AsyncClient(base_url=address, timeout=HANG)
         self.flows: dict[str, Flow] = {}
 
     async def send(self, who: str, method: str, path: str, **more: Any) -> httpx2.Response:

@@ -10,6 +10,7 @@ from holdfast.api.auth.grants import CredentialGrant, rights_of
 from holdfast.api.auth.sessions import OpenSession, Sessions
 from holdfast.api.auth.tokens import ApiTokens
 from tests.api.conftest import Server
+from tests.deadlines import HANG
 
 
 async def token(
@@ -37,7 +38,7 @@ def bearer(text: str) -> dict[str, str]:
 
 def browser(server: Server, opened: OpenSession | None = None) -> httpx2.AsyncClient:
     """Without a token, with cookies."""
-    client = httpx2.AsyncClient(base_url=server.serving.address, timeout=20)
+    client = httpx2.AsyncClient(base_url=server.serving.address, timeout=HANG)
     if opened is not None:
         client.cookies.set("holdfast_session", opened.id, domain=server.serving.host)
     return client

@@ -13,6 +13,7 @@ import httpx2
 from holdfast import Holdfast
 from holdfast.api.auth.grants import CredentialGrant
 from holdfast.api.auth.tokens import ApiTokens
+from tests.deadlines import HANG
 from tests.fleet.workers import Crew, ended
 from tests.services import prefork
 
@@ -50,7 +51,7 @@ class Serving:
         self.process = process
         self.address: str = shown["address"]
         headers = {"Authorization": f"Bearer {token}"}
-        self.client = httpx2.AsyncClient(base_url=self.address, headers=headers, timeout=20)
+        self.client = httpx2.AsyncClient(base_url=self.address, headers=headers, timeout=HANG)
 
     async def json(self, method: str, path: str, status: int = 200, **more: Any) -> Any:
         answer = await self.client.request(method, path, **more)
@@ -94,7 +95,7 @@ class Town(Crew):
     async def serve(self, *words: str, who: str = "dana") -> Serving:
         process = self._spawn_server(*words)
         assert process.stdout is not None
-        async with asyncio.timeout(25):
+        async with asyncio.timeout(HANG):
             line = await asyncio.to_thread(process.stdout.readline)
         found = Serving(process, json.loads(line), self.tokens[who])
         self._clients.append(found.client)
@@ -119,6 +120,6 @@ class Town(Crew):
     def device(self, server: Serving, who: str) -> httpx2.AsyncClient:
         """Another browser, of somebody who may be another."""
         headers = {"Authorization": f"Bearer {self.tokens[who]}"}
-        client = httpx2.AsyncClient(base_url=server.address, headers=headers, timeout=20)
+        client = httpx2.AsyncClient(base_url=server.address, headers=headers, timeout=HANG)
         self._clients.append(client)
         return client

@@ -20,6 +20,7 @@ from holdfast.agents.scripted import Scripted, tool_call
 from holdfast.api.ag_ui.events import AgUiRenderer
 from holdfast.api.schemas.events import EventWire
 from tests.api.conftest import Server
+from tests.deadlines import HANG
 from tests.services.ag_ui import front_end
 
 pytestmark = pytest.mark.anyio
@@ -67,7 +68,7 @@ async def _events(
     server: Server, flow: str = "support", headers: Any = None, **more: Any
 ) -> list[dict[str, Any]]:
     path = f"/v1/flows/{flow}/ag-ui"
-    answer = await server.client.post(path, json=_given(**more), headers=headers or {}, timeout=30)
+    answer = await server.client.post(path, json=_given(**more), headers=headers or {}, timeout=HANG)
     assert answer.status_code == 200, answer.text
     assert answer.headers["content-type"].startswith("text/event-stream")
     found = [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: ")]

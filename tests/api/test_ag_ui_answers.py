@@ -193,7 +193,7 @@ async def test_a_run_id_of_another_thread_is_refused(desk: Hall) -> None:
 
 
 async def test_a_credential_that_may_only_start_runs_answers_no_question_in_a_thread(desk: Hall) -> None:
-    body = {"flow": "both", "input": {}, "wait": 20}
+    body = {"flow": "both", "input": {}, "wait": 60}
     run = (await desk.send("olga", "POST", "/v1/threads/t-9/runs", json=body)).json()["id"]
     (hold, other) = (row.id for row in await (await desk.hf.open()).holds(run=run, limit=9))
     said = {**body, "content": "yes", "request_id": hold}

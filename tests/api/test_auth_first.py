@@ -21,6 +21,7 @@ from holdfast.store.memory import MemoryStore
 from holdfast.testing.clock import FakeClock
 from tests.api.conftest import Server, serving
 from tests.api.sign_in import audited, bearer, browser, token
+from tests.deadlines import HANG
 
 pytestmark = pytest.mark.anyio
 
@@ -86,8 +87,8 @@ async def test_served_for_real_it_prints_an_address_that_signs_in(tmp_path: Path
     server = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     try:
         assert server.stdout is not None
-        reply = json.loads(await asyncio.wait_for(server.stdout.readline(), 40))
-        async with httpx2.AsyncClient(base_url=reply["address"], timeout=20) as client:
+        reply = json.loads(await asyncio.wait_for(server.stdout.readline(), HANG))
+        async with httpx2.AsyncClient(base_url=reply["address"], timeout=HANG) as client:
             assert (await client.get("/v1/runs")).status_code == 401
             assert (await client.get(reply["sign_in"])).status_code == 303
             assert (await client.get("/v1/runs")).status_code == 200
@@ -117,7 +118,7 @@ async def test_served_for_others_without_a_token_it_ends_and_says_why(tmp_path: 
         *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
     )
     try:
-        _, said = await asyncio.wait_for(server.communicate(), 50)
+        _, said = await asyncio.wait_for(server.communicate(), HANG)
     finally:
         if server.returncode is None:
             server.kill()

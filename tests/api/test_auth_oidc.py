@@ -15,6 +15,7 @@ from holdfast.api.auth.settings import OidcSettings, SignInSettings
 from holdfast.api.routes.sign_in import STATE_COOKIE
 from tests.api.conftest import Server, serving
 from tests.api.sign_in import audited
+from tests.deadlines import HANG
 from tests.services import oidc
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("SERVER-AUTH-02")]
@@ -46,7 +47,7 @@ async def hall(tmp_path: Path, issuer: str, anyio_backend: str) -> Any:
 
 
 def browser() -> httpx2.AsyncClient:
-    return httpx2.AsyncClient(timeout=20)
+    return httpx2.AsyncClient(timeout=HANG)
 
 
 async def at_the_provider(client: httpx2.AsyncClient, server: Server, name: str, path: str = "/") -> str:

@@ -15,6 +15,7 @@ from holdfast.errors import DirectoryUnavailableError
 from holdfast.holds.directory.stored import TableDirectory
 from tests.api.conftest import Server, serving
 from tests.api.sign_in import bearer, browser, session, token
+from tests.deadlines import HANG
 
 pytestmark = pytest.mark.anyio
 
@@ -109,7 +110,7 @@ async def test_credentials_work_on_an_encrypted_store(tmp_path: Path, anyio_back
     keys = StaticKeys(with_scope(None, EVERYBODY, new_scope(datetime.now(UTC))))
     async with Holdfast(store, keys=keys) as hf, serving(hf) as server:
         text = await token(server, "user:dana", "viewer")
-        async with httpx2.AsyncClient(base_url=server.serving.address, timeout=20) as client:
+        async with httpx2.AsyncClient(base_url=server.serving.address, timeout=HANG) as client:
             assert (await client.post("/v1/session", json={"token": text})).status_code == 204
             assert (await client.get("/v1/runs")).status_code == 200
             assert (await client.get("/v1/tokens")).status_code == 403

@@ -19,10 +19,11 @@ from holdfast.holds.links.tokens import LinkGrant
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import operator
 from tests.api.conftest import Server
+from tests.deadlines import HANG
 from tests.services.browser import Tab, browsing
 
 NAMED = ("button", "link", "textbox", "combobox", "radio", "checkbox", "spinbutton", "image", "region")
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
@@ -156,7 +157,7 @@ async def test_a_runs_page_follows_the_run_with_and_without_script(server: Serve
     def decide() -> None:
         answer = {"note": "n", "count": 1, "rows": []}
         said = people.resolve(operator(), hold, decision="yes", response_data=answer)
-        asyncio.run_coroutine_threadsafe(said, loop).result(30)
+        asyncio.run_coroutine_threadsafe(said, loop).result(HANG)
 
     def work(tab: Tab) -> None:
         tab.open(home)
@@ -184,7 +185,7 @@ async def test_a_link_with_its_token_behind_a_hash_opens_too(server: Server, ask
 
 
 def _until(tab: Tab, words: str) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + HANG
     while words not in tab.text():
         assert time.monotonic() < deadline, tab.text()
         time.sleep(0.1)

@@ -146,7 +146,6 @@ def test_known_ways_around_do_not_pass_a_rule_of_two(rule: str, way: str) -> Non
 
 
 @pytest.mark.covers("SAFE-CHAIN-08")
-@pytest.mark.timeout(300)
 @settings(max_examples=25)
 @given(st.sampled_from(sorted(RULES)), plans)
 @example("two of a group", KNOWN["tokens for two others"])

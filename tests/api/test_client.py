@@ -32,6 +32,7 @@ from holdfast.errors import (
 )
 from tests.api.conftest import Server
 from tests.api.flows import refund
+from tests.deadlines import HANG
 
 pytestmark = pytest.mark.anyio
 ORDER = {"order": "A1", "amount": 7}
@@ -41,7 +42,7 @@ ORDER = {"order": "A1", "amount": 7}
 @pytest.mark.covers("SERVER-SDK-01")
 async def test_run_is_started_answered_and_followed_to_its_end(client: AsyncClient) -> None:
     run = await client.start("refund", ORDER)
-    waiting = await run.result(timeout=20)
+    waiting = await run.result(timeout=HANG)
     assert (waiting.status, waiting.state["checked"]) == ("pending_input", True)
     (asked,) = await run.holds().all()
     assert (asked.id, asked.prompt) == (waiting.open_holds[0], "Refund 7?")
@@ -93,7 +94,7 @@ async def comes_back_later(server: Server) -> None:
     # Nobody looks any more. Later another program is started, and knows the run and what it saw last.
     async with AsyncClient(server.serving.address, server.token) as client:
         again = client.run(run.id)
-        assert (await again.result(timeout=20)).status == "pending_input"
+        assert (await again.result(timeout=HANG)).status == "pending_input"
         while "run.resumed" not in [each.type for each in (await client.runs.events(run.id)).items]:
             await again.resume()  # its worker may be about to leave it
         seen = []
@@ -235,7 +236,7 @@ async def test_client_outlives_the_event_loop_that_it_began_in(shop: Server) -> 
 
 async def test_run_knows_what_its_result_said(client: AsyncClient) -> None:
     run = await client.start("refund", {"order": "A1", "amount": 7})
-    assert (await run.result(timeout=20)).status == run.status == "pending_input"
+    assert (await run.result(timeout=HANG)).status == run.status == "pending_input"
     assert (await run.cancel()).status == run.status
 
 
@@ -305,7 +306,7 @@ async def test_sync_form_does_the_same_in_a_thread_without_a_loop(shop: Server) 
     def story() -> tuple[list[int], str, int]:
         with Client(shop.serving.address, shop.token) as client:
             run = client.start("refund", ORDER)
-            assert run.result(timeout=20).status == "pending_input"
+            assert run.result(timeout=HANG).status == "pending_input"
             (asked,) = run.holds()
             with run.follow() as events:
                 first = next(events)

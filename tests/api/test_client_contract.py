@@ -25,6 +25,7 @@ from holdfast.client.options import StartOptions
 from holdfast.client.requests import Request
 from holdfast.client.sync.group import Group
 from holdfast.errors import SettingsError
+from tests.deadlines import HANG
 from tools import client as tool
 
 SAME = {
@@ -216,7 +217,7 @@ def test_client_stands_without_the_engine_and_the_library_of_http() -> None:
         "import sys; from holdfast.client import AsyncClient as A, Client as C; A(); C(); print(*sys.modules)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", text], capture_output=True, text=True, check=True, timeout=50
+        [sys.executable, "-c", text], capture_output=True, text=True, check=True, timeout=HANG
     )
     loaded = set(done.stdout.split())
     assert {name.split(".")[1] for name in loaded if name.startswith("holdfast.")} == {

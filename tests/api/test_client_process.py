@@ -106,7 +106,6 @@ def agents(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
         yield server.ready()
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.covers("SERVER-SDK-01", "SERVER-SDK-02")
 def test_stream_misses_nothing_and_repeats_nothing_when_its_server_is_killed(
     tmp_path: Path, token: str

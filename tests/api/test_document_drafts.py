@@ -284,7 +284,7 @@ async def test_document_that_is_not_deployed_names_the_live_runs_that_it_would_b
 ) -> None:
     await deploy(working)
     run = await working.json(
-        "POST", "/v1/runs", 201, json={"flow": "refund", "input": {"amount": 1}, "wait": 20}
+        "POST", "/v1/runs", 201, json={"flow": "refund", "input": {"amount": 1}, "wait": 60}
     )
     assert run["status"] == "pending_input"
     without = REFUND.replace("id: ask", "id: demand").replace("source: ask", "source: demand")

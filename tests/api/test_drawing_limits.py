@@ -76,7 +76,7 @@ async def test_other_requests_are_answered_while_large_layouts_run(server: Serve
 async def test_every_picture_is_made_beside_other_requests(server: Server) -> None:
     async with Worker(refund(), on=server.hf):
         started = await server.json(
-            "POST", "/v1/runs", 201, json={"flow": "refund", "input": {"order": "o", "amount": 1}, "wait": 20}
+            "POST", "/v1/runs", 201, json={"flow": "refund", "input": {"order": "o", "amount": 1}, "wait": 60}
         )
         dot = "digraph g { start [shape=Mdiamond]; exit [shape=Msquare]; start -> exit }"
         piped = await server.json("POST", "/v1/pipelines", 201, json={"dot": dot})

@@ -121,7 +121,7 @@ async def test_layout_is_not_replaced_by_an_editor_that_does_not_say_what_it_rea
 @pytest.mark.covers("CV-44")
 async def test_current_version_is_the_newest_or_the_one_that_was_activated(working: Server) -> None:
     first = (await deploy(working))["version"]
-    start = {"flow": "refund", "input": {"amount": 5}, "wait": 20}
+    start = {"flow": "refund", "input": {"amount": 5}, "wait": 60}
     live = await working.json("POST", "/v1/runs", 201, json=start)
     second = (await deploy(working, OTHER, query="?activate=false"))["version"]
 
@@ -140,7 +140,7 @@ async def test_current_version_is_the_newest_or_the_one_that_was_activated(worki
     [hold] = [each for each in (await working.json("GET", "/v1/holds"))["items"] if each["run"] == live["id"]]
     assert hold["prompt"] == "Refund 5?"
     await working.json("POST", f"/v1/holds/{hold['id']}/resolve", json={"decision": "approve"})
-    ended = await working.json("GET", f"/v1/runs/{live['id']}/result?wait=20")
+    ended = await working.json("GET", f"/v1/runs/{live['id']}/result?wait=60")
     assert ended["status"] == "completed"
     assert (await working.json("GET", f"/v1/runs/{live['id']}"))["version"] == first
     entries = (await working.json("GET", "/v1/audit"))["items"]
@@ -266,7 +266,7 @@ async def test_document_of_an_older_format_runs_and_its_bytes_stay_as_they_were_
     )
     sent = await deploy(working, old)
     run = await working.json(
-        "POST", "/v1/runs", 201, json={"flow": "refund", "input": {"amount": 1}, "wait": 20}
+        "POST", "/v1/runs", 201, json={"flow": "refund", "input": {"amount": 1}, "wait": 60}
     )
     assert (run["status"], run["version"]) == ("pending_input", sent["version"])
     place = f"/v1/flows/refund/versions/{sent['version']}/document"

@@ -28,14 +28,14 @@ async def test_posted_document_starts_is_decided_and_completes_without_code(work
     assert sent["current"] is True
 
     run = await working.json(
-        "POST", "/v1/runs", 201, json={"flow": "refund", "input": {"amount": 12}, "wait": 20}
+        "POST", "/v1/runs", 201, json={"flow": "refund", "input": {"amount": 12}, "wait": 60}
     )
     assert (run["status"], run["version"]) == ("pending_input", sent["version"])
     [hold] = (await working.json("GET", "/v1/holds"))["items"]
     assert hold["prompt"] == "Refund 12?"
     await working.json("POST", f"/v1/holds/{hold['id']}/resolve", json={"decision": "approve"})
 
-    ended = await working.json("GET", f"/v1/runs/{run['id']}/result?wait=20")
+    ended = await working.json("GET", f"/v1/runs/{run['id']}/result?wait=60")
     assert ended["status"] == "completed"
     assert ended["state"]["decision"] == "approve"
     assert ended["state"]["paid"] == 12
@@ -197,7 +197,7 @@ async def test_file_of_an_allowed_folder_starts_as_the_sample_says(tmp_path: Pat
     place.parent.mkdir(parents=True)
     place.write_text(REFUND.replace("name: refund", "name: agent"))
     settings = ApiSettings(roots=(tmp_path / "roots",))
-    start = {"workflow_uri": "workflows/agent.yaml", "input": {"amount": 3}, "wait": 20}
+    start = {"workflow_uri": "workflows/agent.yaml", "input": {"amount": 3}, "wait": 60}
     async with Holdfast("memory:") as hf, serving(hf, settings) as server, Worker(on=hf):
         run = await server.json("POST", "/v1/runs", 201, json=start)
         assert (run["flow"], run["status"]) == ("agent", "pending_input")
@@ -252,7 +252,7 @@ async def test_document_runs_another_document_of_its_tenant_as_a_sub_flow(workin
     outer = await deploy(working, SUBFLOW)
     # It is pinned: a later version of the inner flow changes nothing.
     await deploy(working, OTHER)
-    run = await working.json("POST", "/v1/runs", 201, json={"flow": "outer", "wait": 20})
+    run = await working.json("POST", "/v1/runs", 201, json={"flow": "outer", "wait": 60})
     assert (run["status"], run["version"]) == ("pending_input", outer["version"])
     [hold] = (await working.json("GET", "/v1/holds"))["items"]
     assert hold["prompt"] == "Refund 7?"
@@ -294,11 +294,11 @@ async def test_run_of_a_document_is_done_by_a_worker_that_has_no_files(tmp_path:
         await deploy(server)
         run = await server.json("POST", "/v1/runs", 201, json={"flow": "refund", "input": {"amount": 5}})
         async with Worker(on=elsewhere):
-            waiting = await server.json("GET", f"/v1/runs/{run['id']}/result?wait=20")
+            waiting = await server.json("GET", f"/v1/runs/{run['id']}/result?wait=60")
             assert waiting["status"] == "pending_input"
             [hold] = waiting["open_holds"]
             await server.json("POST", f"/v1/holds/{hold}/resolve", json={"decision": "reject"})
-            ended = await server.json("GET", f"/v1/runs/{run['id']}/result?wait=20")
+            ended = await server.json("GET", f"/v1/runs/{run['id']}/result?wait=60")
     assert (ended["status"], ended["state"]["decision"]) == ("completed", "reject")
 
 

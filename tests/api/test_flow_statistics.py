@@ -38,7 +38,7 @@ async def test_statistics_say_where_the_latest_runs_failed_and_how_long_nodes_ta
     async with Worker(_flow(), on=server.hf):
         runs = [
             await server.json(
-                "POST", "/v1/runs", 201, json={"flow": "parcel", "input": {"weight": weight}, "wait": 20}
+                "POST", "/v1/runs", 201, json={"flow": "parcel", "input": {"weight": weight}, "wait": 60}
             )
             for weight in (2, 31, 31)
         ]
@@ -67,7 +67,7 @@ async def test_statistics_say_where_the_latest_runs_failed_and_how_long_nodes_ta
 async def test_statistics_are_of_the_callers_own_runs(server: Server) -> None:
     eve = bearer(await token(server, "user:eve@other", "admin", tenant="other"))
     async with Worker(_flow(), on=server.hf):
-        body = {"flow": "parcel", "input": {"weight": 2}, "wait": 20}
+        body = {"flow": "parcel", "input": {"weight": 2}, "wait": 60}
         await server.json("POST", "/v1/runs", 201, json=body)
         theirs = (await server.client.get("/v1/flows/parcel/stats", headers=eve)).json()
     assert (theirs["runs"], theirs["nodes"], theirs["failures"]) == (0, [], [])
@@ -106,7 +106,7 @@ async def test_inputs_and_questions_keep_the_order_of_their_author(server: Serve
     )
     fields = ["zone", "height", "arrives", "breaks"]
     async with Worker(flow, on=server.hf):
-        body = {"flow": "ordered", "input": {"zone": "B", "height": 2}, "wait": 20}
+        body = {"flow": "ordered", "input": {"zone": "B", "height": 2}, "wait": 60}
         run = await server.json("POST", "/v1/runs", 201, json=body)
         (hold,) = (await server.json("GET", f"/v1/holds?run={run['id']}"))["items"]
         stored = await server.json("GET", f"/v1/flows/ordered/versions/{run['version']}/input-schema")
@@ -130,7 +130,7 @@ async def test_flow_whose_name_has_a_slash_is_started(server: Server) -> None:
 
     flow.start(only)
     async with Worker(flow, on=server.hf):
-        body = {"flow": "post/größe", "input": {}, "wait": 20}
+        body = {"flow": "post/größe", "input": {}, "wait": 60}
         assert (await server.json("POST", "/v1/runs", 201, json=body))["status"] == "completed"
     # What looks like a file is still only read from the folders that the operator allows.
     await server.json("POST", "/v1/runs", 403, json={"flow": "../secret.py", "input": {}})

@@ -21,9 +21,9 @@ SCHEMA = Path(__file__).parents[2] / "docs/reference/checkpoint.schema.json"
 
 
 async def decided(shop: Server) -> str:
-    run = await shop.json("POST", "/v1/runs", 201, json={"flow": "refund", "input": ORDER, "wait": 20})
+    run = await shop.json("POST", "/v1/runs", 201, json={"flow": "refund", "input": ORDER, "wait": 60})
     await shop.json("POST", f"/v1/runs/{run['id']}/input", json={"content": "approve"})
-    done = await shop.json("GET", f"/v1/runs/{run['id']}/result", params={"wait": 20})
+    done = await shop.json("GET", f"/v1/runs/{run['id']}/result", params={"wait": 60})
     assert done["status"] == "completed"
     return run["id"]
 

@@ -25,7 +25,7 @@ from tests.api.test_sse import started
 from tests.services.browser import Tab, browsing
 
 JS = Path(__file__).parent / "js"
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.anyio
 EXAMPLE = """
 (async () => {
   %(page)s

@@ -26,7 +26,7 @@ from tools.pyclient.naming import OTHER_PROTOCOLS
 
 JS = Path(__file__).parent / "js"
 ROOT = Path(__file__).parents[2]
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.anyio
 
 
 def described() -> dict[str, Any]:

@@ -19,7 +19,7 @@ from tests.api.test_sse import started
 from tests.services.node import script
 
 JS = Path(__file__).parent / "js"
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.anyio
 
 
 def whole(lines: list[dict[str, Any]], begin: int = 1) -> None:
@@ -36,7 +36,7 @@ async def talked(server: Server, words: int) -> str:
     flow = talking(gate, words)
     async with Worker(flow, on=server.hf, poll=0.05):
         run = await started(server, flow)
-        await server.json("GET", f"/v1/runs/{run}/result?wait=30")
+        await server.json("GET", f"/v1/runs/{run}/result?wait=60")
     return run
 
 

@@ -16,6 +16,7 @@ from holdfast.api.app import ApiSettings
 from holdfast.api.rate_limit import TokenBuckets
 from holdfast.errors import RateLimitedError
 from tests.api.conftest import Server, serving
+from tests.deadlines import HANG
 
 pytestmark = pytest.mark.anyio
 
@@ -187,7 +188,7 @@ async def test_what_is_no_request_is_reported_as_a_problem(server: Server) -> No
     ):
         reader, writer = await asyncio.open_connection(server.serving.host, server.serving.port)
         writer.write(sent)
-        answer = await asyncio.wait_for(reader.read(), 10)
+        answer = await asyncio.wait_for(reader.read(), HANG)
         writer.close()
         head, _, body = answer.partition(b"\r\n\r\n")
         assert head.startswith(b"HTTP/1.1 " + status), answer[:200]

@@ -31,6 +31,7 @@ from holdfast.api.routing import Route
 from tests.api.conftest import Server, serving
 from tests.api.documents import REFUND, deploy
 from tests.api.sign_in import bearer, token
+from tests.deadlines import HANG
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("SERVER-PROOF-02")]
 
@@ -178,7 +179,7 @@ async def test_every_route_keeps_to_its_rule_for_every_credential(hall: Server) 
     only = {right: bearer(await token(hall, "service:bot", rights=(right,))) for right in Right}
     rest = {right: bearer(await token(hall, "user:b", rights=_without(right))) for right in Right}
     wrong: list[str] = []
-    async with httpx2.AsyncClient(base_url=hall.serving.address, timeout=20) as client:
+    async with httpx2.AsyncClient(base_url=hall.serving.address, timeout=HANG) as client:
 
         async def look(route: Route, kind: str, headers: dict[str, str], fits: Callable[..., bool]) -> None:
             said = await said_to(client, route, headers)
@@ -206,7 +207,7 @@ def _without(right: Right) -> tuple[Right, ...]:
 @pytest.mark.covers("SERVER-AUTH-05")
 async def test_roles_have_the_rights_that_they_say_and_no_others(hall: Server) -> None:
     one = {route.needs: route for route in ROUTES if route.tag != TAG and isinstance(route.needs, Right)}
-    async with httpx2.AsyncClient(base_url=hall.serving.address, timeout=20) as client:
+    async with httpx2.AsyncClient(base_url=hall.serving.address, timeout=HANG) as client:
         for role in ROLES:
             headers = bearer(await token(hall, f"user:{role}", role))
             for right, route in one.items():
@@ -287,7 +288,7 @@ async def test_another_tenant_finds_and_changes_nothing(hall: Server) -> None:
     ids, before = await _acme(hall)
     eve = bearer(await token(hall, "user:eve", "admin", tenant="other", rights=("holds:override",)))
     wrong: list[str] = []
-    async with httpx2.AsyncClient(base_url=hall.serving.address, timeout=20) as client:
+    async with httpx2.AsyncClient(base_url=hall.serving.address, timeout=HANG) as client:
         for route in ROUTES:
             about = [name for name in ids if f"{{{name}" in route.path]
             if route.needs in (Access.public, Access.link):
@@ -307,9 +308,9 @@ async def test_another_tenant_finds_and_changes_nothing(hall: Server) -> None:
 async def test_another_tenant_finds_no_document_that_a_worker_in_the_server_has_loaded(hall: Server) -> None:
     text = REFUND.replace("refund", "secretive").replace("Refund {{amount}}?", MARK)
     eve = bearer(await token(hall, "user:eve", "admin", tenant="other"))
-    async with Worker(on=hall.hf), httpx2.AsyncClient(base_url=hall.serving.address, timeout=20) as client:
+    async with Worker(on=hall.hf), httpx2.AsyncClient(base_url=hall.serving.address, timeout=HANG) as client:
         version = (await deploy(hall, text))["version"]
-        start = {"flow": "secretive", "input": {"amount": 1}, "wait": 20}
+        start = {"flow": "secretive", "input": {"amount": 1}, "wait": 60}
         assert (await hall.json("POST", "/v1/runs", 201, json=start))["status"] == "pending_input"
         assert (await hall.json("GET", "/v1/flows/secretive/check"))["version"] == version
         wrong: list[str] = []

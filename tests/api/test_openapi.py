@@ -70,7 +70,7 @@ async def test_every_route_is_described_once(described: Described) -> None:
 @pytest.mark.covers("SERVER-API-12", "SERVER-BAD-01")
 async def test_answers_about_runs_fit_their_schemas(described: Described) -> None:
     send = described.send
-    body = {"flow": "refund", "input": ORDER, "thread": "t", "wait": 20}
+    body = {"flow": "refund", "input": ORDER, "thread": "t", "wait": 60}
     run = await send("POST", "/v1/runs", 201, json=body)
     of = {"run": run["id"], "thread": "t", "checkpoint": "latest", "name": "receipt.txt", "seq": "1"}
     await send("POST", "/v1/runs", 404, json={"flow": "nothing"})
@@ -80,7 +80,7 @@ async def test_answers_about_runs_fit_their_schemas(described: Described) -> Non
     await send("POST", "/v1/runs/{run}/fork", 201, fills=of, json={"seq": 1})
     await send("POST", "/v1/runs/{run}/resume", 200, fills=of)
     await send("POST", "/v1/runs/{run}/input", 200, fills=of, json={"content": "approve"})
-    await send("GET", "/v1/runs/{run}/result", 200, fills=of, params={"wait": 20})
+    await send("GET", "/v1/runs/{run}/result", 200, fills=of, params={"wait": 60})
     await send("POST", "/v1/runs/{run}/cancel", 409, fills=of, json={})
     await send("POST", "/v1/runs/{run}/preview", 200, fills=of, json={"action": "fork"})
     shown = (
@@ -121,7 +121,7 @@ async def test_answers_about_runs_fit_their_schemas(described: Described) -> Non
 @pytest.mark.covers("SERVER-API-12")
 async def test_answers_about_the_rest_fit_their_schemas(described: Described) -> None:
     send = described.send
-    body = {"flow": "refund", "input": ORDER, "wait": 20}
+    body = {"flow": "refund", "input": ORDER, "wait": 60}
     run = await send("POST", "/v1/runs", 201, json=body)
     of = {"flow": "refund", "version": "latest", "name": "flow:refund", "run": run["id"]}
     await send("GET", "/v1/flows", 200)

@@ -14,7 +14,6 @@ from holdfast.api.routes.all import THEMES
 from holdfast.integrations.mcp.http import routes as mcp
 from tests.services import openapi
 
-pytestmark = pytest.mark.timeout(300)
 PROGRAM = (Path(__file__).parent / "js" / "generated_client.ts").read_text()
 
 

@@ -16,14 +16,14 @@ ORDER = {"order": "A1", "amount": 7}
 
 async def asked(shop: Server, **more: Any) -> dict[str, Any]:
     """A run that waits for its approval."""
-    body = {"flow": "refund", "input": ORDER, "wait": 20, **more}
+    body = {"flow": "refund", "input": ORDER, "wait": 60, **more}
     run = await shop.json("POST", "/v1/runs", 201, json=body)
     assert run["status"] == "pending_input", run
     return run
 
 
 async def ended(shop: Server, run: str) -> dict[str, Any]:
-    return await shop.json("GET", f"/v1/runs/{run}/result", params={"wait": 20})
+    return await shop.json("GET", f"/v1/runs/{run}/result", params={"wait": 60})
 
 
 @pytest.mark.covers("SERVER-API-03", "SERVER-SEED-05", "R-67-http", "R-67")
@@ -97,7 +97,7 @@ async def test_plain_words_answer_a_run(shop: Server) -> None:
 
 @pytest.mark.covers("R-66-http", "R-25-http")
 async def test_several_open_questions_have_to_be_distinguished(shop: Server) -> None:
-    run = await shop.json("POST", "/v1/runs", 201, json={"flow": "both", "wait": 20})
+    run = await shop.json("POST", "/v1/runs", 201, json={"flow": "both", "wait": 60})
     problem = await shop.json("POST", f"/v1/runs/{run['id']}/input", 409, json={"content": "yes"})
     assert sorted(problem["holds"]) == sorted(run["metadata"]["checkpoint_ids"])
     for hold in problem["holds"]:

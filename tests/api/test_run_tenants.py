@@ -16,7 +16,7 @@ from tests.services import postgres
 pytestmark = pytest.mark.anyio
 
 SCHEMA = "server_runs"
-BODY = {"flow": "refund", "input": {"order": "A1", "amount": 7}, "wait": 20}
+BODY = {"flow": "refund", "input": {"order": "A1", "amount": 7}, "wait": 60}
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ async def test_run_begins_at_one_server_and_is_answered_at_another(pair: tuple[S
         json={"content": "reject", "request_id": run["metadata"]["checkpoint_id"]},
     )
     assert (late.status_code, late.json()["code"]) == (409, "hold_decided")
-    done = await two.json("GET", f"/v1/runs/{run['id']}/result", params={"wait": 20})
+    done = await two.json("GET", f"/v1/runs/{run['id']}/result", params={"wait": 60})
     assert (done["status"], done["state"]["paid"]) == ("completed", 7)
     detail = await two.json("GET", f"/v1/runs/{run['id']}/checkpoints/latest")
     assert detail["completed_node_ids"] == ["check", "approve", "pay"]

@@ -81,7 +81,7 @@ async def test_openapi_document_lists_what_there_is(server: Server) -> None:
 
 @pytest.mark.covers("SAFE-READ-08")
 async def test_list_of_checkpoints_and_each_of_them_give_the_same_fields(shop: Server) -> None:
-    body = {"flow": "refund", "input": {"order": "A1", "amount": 7}, "wait": 20}
+    body = {"flow": "refund", "input": {"order": "A1", "amount": 7}, "wait": 60}
     run = (await shop.json("POST", "/v1/runs", 201, json=body))["id"]
     listed = (await shop.json("GET", f"/v1/runs/{run}/checkpoints"))["items"]
     assert len(listed) > 1

@@ -11,10 +11,11 @@ import pytest
 
 from tests.api.live import Sent, follow, numbers
 from tests.api.tenants import Serving, Town
+from tests.deadlines import HANG
 from tests.fleet.workers import ended, until
 from tests.services import postgres
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.anyio
 LEASE = ("--lease", "2s")
 Scene = tuple[Town, Serving, Serving]
 
@@ -159,7 +160,7 @@ async def test_server_that_drains_lets_its_followers_go_at_once(scene: Scene) ->
         server.process.terminate()
         # It ends in good order, long before the time that requests have to end.
         await source.rest()
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(HANG):
             assert await ended(server.process) == 0
     async with follow(other.client, f"/v1/runs/{run}/stream", last=source.last):
         pass

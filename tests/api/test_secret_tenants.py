@@ -55,7 +55,7 @@ async def signed_in(desk: Server, tenant: str) -> dict[str, str]:
 
 
 async def written(desk: Server, who: dict[str, str], text: str, **more: Any) -> Any:
-    body = {"flow": "notes", "input": {"text": text, **more}, "wait": 20}
+    body = {"flow": "notes", "input": {"text": text, **more}, "wait": 60}
     return await desk.json("POST", "/v1/runs", 201, json=body, headers=who)
 
 

@@ -70,7 +70,7 @@ async def hall(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Hall]:
 async def invoke(hall: Hall, sent: Any) -> Any:
     """Deployed and invoked; the run waits for somebody."""
     await hall.ask("ada", "POST", "/v1/flows", status=201, json={"document": sent})
-    body = {"flow": "review", "input": INPUT, "wait": 20}
+    body = {"flow": "review", "input": INPUT, "wait": 60}
     run = await hall.ask("ada", "POST", "/v1/runs", status=201, json=body)
     assert run["status"] == "pending_input"
     return run
@@ -82,7 +82,7 @@ async def waiting(hall: Hall, **where: Any) -> Any:
 
 
 async def end(hall: Hall, run: Any) -> Any:
-    ended = await hall.ask("ada", "GET", f"/v1/runs/{run['id']}/result?wait=20")
+    ended = await hall.ask("ada", "GET", f"/v1/runs/{run['id']}/result?wait=60")
     assert ended["status"] == "completed"
     return ended["state"]
 
@@ -143,7 +143,7 @@ async def test_sample_call_of_the_document_resolves_a_review_by_the_id_of_its_op
 async def test_review_is_published_to_its_queue_under_the_id_of_its_row(hall: Hall) -> None:
     await invoke(hall, document())
     messages = "/v1/queues/support/reviews/messages"
-    (message,) = (await hall.ask("ada", "POST", f"{messages}/claim", json={"wait": 20}))["items"]
+    (message,) = (await hall.ask("ada", "POST", f"{messages}/claim", json={"wait": 60}))["items"]
     row = await waiting(hall)
     assert str(UUID(row["id"])) == row["id"] == message["correlation_id"]
     assert (message["type"], message["id"]) == ("hitl_request", row["hitl_message_id"])
@@ -169,7 +169,7 @@ async def test_four_node_types_without_a_scope_use_that_of_their_flow(hall: Hall
     run = await hall.ask("ada", "POST", "/v1/runs", status=201, json=body)
 
     reviews = "/v1/queues/support/reviews/messages"
-    (review,) = (await hall.ask("ada", "POST", f"{reviews}/claim", json={"wait": 20}))["items"]
+    (review,) = (await hall.ask("ada", "POST", f"{reviews}/claim", json={"wait": 60}))["items"]
     assert review["run"] == run["id"]
     (moved,) = (await hall.ask("ada", "GET", "/v1/queues/support/leads/messages"))["items"]
     assert moved["payload"] == 1
@@ -199,7 +199,7 @@ async def test_breakpoint_of_any_node_is_listed_by_its_type_and_continued(hall: 
     first = await waiting(hall, checkpoint_type="approval")
     assert first["node_id"] == "ask"
     await hall.ask("olga", "POST", f"{PROXY}/{first['id']}/resolve", json={"resolution": "go"})
-    assert (await hall.ask("ada", "GET", f"/v1/runs/{run['id']}/result?wait=20"))["status"] == "pending_input"
+    assert (await hall.ask("ada", "GET", f"/v1/runs/{run['id']}/result?wait=60"))["status"] == "pending_input"
 
     paused = await waiting(hall, checkpoint_type="debug_breakpoint")
     assert (paused["node_id"], paused["execution_id"]) == ("seen__breakpoint", run["id"])

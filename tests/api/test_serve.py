@@ -18,11 +18,12 @@ from urllib.parse import urlsplit
 import httpx2
 import pytest
 
+from tests.deadlines import HANG
 from tests.proxy import ProxyProcess
 from tests.services import postgres, prefork
 from tests.unit.store.sqlite_files import plain
 
-PATIENCE = 40.0
+PATIENCE = HANG
 FLOW = """
 import asyncio
 from holdfast import Flow
@@ -162,8 +163,8 @@ def test_server_with_functions_runs_a_document_that_calls_them(tmp_path: Path) -
         with server.client() as client:
             sent = client.post("/v1/flows", json={"document": document})
             assert (sent.status_code, sent.json()["problems"]) == (201, [])
-            run = client.post("/v1/runs", json={"flow": "twice", "wait": 30}).json()
-            assert client.get(f"/v1/runs/{run['id']}/result?wait=30").json()["artifacts"] == {"m": 42}
+            run = client.post("/v1/runs", json={"flow": "twice", "wait": 60}).json()
+            assert client.get(f"/v1/runs/{run['id']}/result?wait=60").json()["artifacts"] == {"m": 42}
         assert server.end() == 0
 
 

@@ -14,6 +14,7 @@ from holdfast.types.ids import RunId
 from tests.api.conftest import Server, serving
 from tests.api.live import asking, follow, numbers, talking
 from tests.api.sign_in import browser
+from tests.deadlines import HANG
 
 pytestmark = pytest.mark.anyio
 
@@ -128,7 +129,7 @@ async def test_tokens_come_while_their_node_still_runs(server: Server) -> None:
         run = await started(server, flow)
         async with follow(server.client, f"/v1/runs/{run}/stream") as source:
             seen: list[str] = []
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(HANG):
                 async for each in source:
                     if each.type == "node.emitted":
                         seen.append(each.data["data"]["data"]["text"])
@@ -190,7 +191,7 @@ async def test_silent_stream_shows_that_it_lives(tmp_path: Path) -> None:
         serving(hf, ApiSettings(heartbeat=0.05)) as server,
     ):
         run = await started(server, flow)
-        async with follow(server.client, f"/v1/runs/{run}/stream?after=99") as source, asyncio.timeout(10):
+        async with follow(server.client, f"/v1/runs/{run}/stream?after=99") as source, asyncio.timeout(HANG):
             beats = 0
             async for line in source.answer.aiter_lines():
                 beats += line.startswith(":")

@@ -31,6 +31,7 @@ from holdfast.api.routes.all import THEMES
 from holdfast.api.routing import Route
 from tests.api.flows import both, refund
 from tests.api.test_matrix import filled, name_of
+from tests.deadlines import HANG
 
 FEW: Final = settings(
     max_examples=6, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
@@ -83,7 +84,7 @@ class Api(RuleBasedStateMachine):
         limits = ApiSettings(pace=0, anonymous_pace=0)
         app = build(self.hf, Authenticator(self.hf), limits, THEMES)
         transport = httpx2.ASGITransport(app=app)
-        self.client = httpx2.AsyncClient(transport=transport, base_url="http://localhost", timeout=30)
+        self.client = httpx2.AsyncClient(transport=transport, base_url="http://localhost", timeout=HANG)
         tokens = ApiTokens(await self.hf.open())
         self.headers: dict[str, dict[str, str]] = {"nobody": {}}
         for name, grant in PEOPLE.items():

@@ -15,6 +15,7 @@ from holdfast.api.routes.all import THEMES
 from tests.api.conftest import Server, serving
 from tests.api.live import asking
 from tests.attractor.run import dot
+from tests.deadlines import HANG
 from tests.services import sse
 
 pytestmark = pytest.mark.anyio
@@ -24,7 +25,7 @@ GATED = dot('gate [shape=hexagon, label="Ship?"];', 'start -> gate; gate -> done
 async def until_silent(server: Server, path: str) -> bytes:
     """What comes until it has shown three times that it lives."""
     whole = b""
-    async with asyncio.timeout(20), server.client.stream("GET", path) as answer:
+    async with asyncio.timeout(HANG), server.client.stream("GET", path) as answer:
         assert answer.status_code == 200
         async for part in answer.aiter_raw():
             whole += part

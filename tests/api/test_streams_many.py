@@ -20,6 +20,7 @@ from holdfast.types.ids import RunId
 from tests.api.conftest import Server, serving
 from tests.api.live import asking, follow, numbers
 from tests.api.test_sse import answer, started
+from tests.deadlines import HANG
 from tests.fleet.workers import until
 
 pytestmark = pytest.mark.anyio
@@ -94,7 +95,7 @@ async def test_slow_client_slows_neither_the_run_nor_others_and_misses_nothing(s
             assert numbers(sent) == list(range(1, len(sent) + 1))
             assert len(sent) > 2000
             assert hub_of(server.hf).followed == 1
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(HANG):
                 assert await slow.ids() == numbers(sent)
 
 
@@ -142,7 +143,7 @@ async def crowd(server: Server, *, streams: int, runs: int) -> None:
             return seen
 
         tasks = [asyncio.create_task(one(number)) for number in range(streams)]
-        async with asyncio.timeout(50):
+        async with asyncio.timeout(HANG):
             for _ in range(streams):
                 await asked.acquire()
             await asyncio.gather(*(answer(server, run) for run in followed))

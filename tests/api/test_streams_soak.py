@@ -14,7 +14,7 @@ import pytest
 from tests.api.tenants import Serving, Town
 from tests.services import postgres
 
-pytestmark = [pytest.mark.anyio, pytest.mark.soak, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.anyio, pytest.mark.soak]
 STREAMS = 1000
 
 

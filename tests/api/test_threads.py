@@ -7,7 +7,7 @@ from tests.api.flows import refund
 
 pytestmark = pytest.mark.anyio
 
-START = {"flow": "refund", "input": {"order": "A1", "amount": 7}, "wait": 20}
+START = {"flow": "refund", "input": {"order": "A1", "amount": 7}, "wait": 60}
 
 
 @pytest.mark.covers("SERVER-API-06", "R-8")
@@ -18,7 +18,7 @@ async def test_message_to_a_thread_answers_the_run_that_waits_in_it(shop: Server
     await shop.json("POST", "/v1/threads/t1/runs", 422, json=wrong)
     said = await shop.json("POST", "/v2/threads/t1/runs", 200, json={**START, "content": "approve"})
     assert said["id"] == run["id"]
-    done = await shop.json("GET", f"/v1/runs/{run['id']}/result", params={"wait": 20})
+    done = await shop.json("GET", f"/v1/runs/{run['id']}/result", params={"wait": 60})
     assert done["status"] == "completed"
     # Nobody waits any more: the next message begins a run of its own.
     second = await shop.json("POST", "/v1/threads/t1/runs", 201, json={**START, "content": "approve"})
@@ -41,7 +41,7 @@ async def test_message_that_comes_twice_is_said_once(shop: Server) -> None:
     for _ in range(2):
         reply = await shop.json("POST", "/v1/threads/t1/runs", 200, json=said, headers=key)
         assert reply["id"] == run["id"]
-    await shop.json("GET", f"/v1/runs/{run['id']}/result", params={"wait": 20})
+    await shop.json("GET", f"/v1/runs/{run['id']}/result", params={"wait": 60})
     again = await shop.json("POST", "/v1/threads/t1/runs", 200, json=said, headers=key)
     assert (again["id"], again["status"]) == (run["id"], "completed")
     body = {"content": "approve"}

@@ -25,6 +25,7 @@ from tests.api.flows import refund
 from tests.api.live import asking, follow
 from tests.api.sign_in import session
 from tests.api.test_sse import started
+from tests.deadlines import HANG
 from tests.fleet.workers import until
 
 pytestmark = pytest.mark.anyio
@@ -39,7 +40,7 @@ class Talk:
         self._number = 100
 
     async def hear(self) -> dict[str, Any]:
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(HANG):
             said: dict[str, Any] = json.loads(await self.socket.recv())
         if said["type"] == "event":
             self.events.append(said)

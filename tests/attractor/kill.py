@@ -20,6 +20,7 @@ import pytest
 from holdfast.attractor.processes import kill_all
 from holdfast.types.ids import new_run_id
 from tests.attractor.victims import CHILD
+from tests.deadlines import HANG
 from tests.services import prefork
 
 CRASHED = 137
@@ -36,7 +37,7 @@ class End(NamedTuple):
 
 
 def until(check: Callable[[], Any], what: str = "") -> None:
-    deadline = time.monotonic() + 40
+    deadline = time.monotonic() + HANG
     while not check():
         if time.monotonic() > deadline:
             pytest.fail(f"not within 40 seconds: {what or check}")
@@ -74,7 +75,7 @@ class Called:
         given = (words, str(folder), str(said), crash, environment)
         self.process: BaseProcess = prefork.started(_live, given)
 
-    def end(self, within: float = 50) -> int:
+    def end(self, within: float = HANG) -> int:
         self.process.join(within)
         if self.process.exitcode is None:
             self.process.kill()

@@ -14,6 +14,7 @@ from holdfast.attractor.backends.model import ModelBackend
 from holdfast.attractor.providers import ModelSettings, PriceSpec, Providers, ProviderSpec
 from tests.agents.conftest import KEY, Naps
 from tests.agents.provider import Provider, Seen, a_provider
+from tests.deadlines import HANG
 
 KEYS = {"A_KEY": KEY}
 PRICES = {"m-1": PriceSpec(input="2", output="10")}
@@ -77,8 +78,8 @@ def nearby() -> Iterator[Provider]:
     thread = Thread(target=lambda: asyncio.run(serve()))
     thread.start()
     try:
-        assert ready.wait(20)
+        assert ready.wait(HANG)
         yield found[0]
     finally:
         done.set()
-        thread.join(20)
+        thread.join(HANG)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Cli, cli, logs
+from tests.deadlines import HANG
 
 __all__ = ["cli", "logs"]
 
@@ -27,7 +28,7 @@ def test_an_example_is_strict_and_listed(cli: Cli, file: Path) -> None:
 @pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_graphviz_reads_an_example(file: Path) -> None:
-    done = subprocess.run(["dot", "-Tsvg", str(file)], capture_output=True, text=True, timeout=30)
+    done = subprocess.run(["dot", "-Tsvg", str(file)], capture_output=True, text=True, timeout=HANG)
     assert done.returncode == 0, done.stderr
 
 

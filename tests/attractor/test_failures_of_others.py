@@ -23,6 +23,7 @@ from holdfast.attractor.runner import PipelineResult, Runner
 from holdfast.errors import AnswerInvalidError, HoldDecidedError
 from holdfast.testing.clock import FakeClock
 from tests.attractor.run import dot, either, line, until
+from tests.deadlines import HANG
 
 pytestmark = pytest.mark.anyio
 
@@ -121,7 +122,7 @@ async def test_a_command_begins_though_a_fork_of_another_thread_keeps_its_lock(t
         assert await asyncio.to_thread(
             processes.begin, tmp_path, "exit 5", shell="/bin/sh", cwd=None, env={"PATH": "/usr/bin:/bin"}
         )
-    assert (await processes.wait_for_exit(tmp_path, timeout=20)).code == 5
+    assert (await processes.wait_for_exit(tmp_path, timeout=HANG)).code == 5
 
 
 # ---------------------------------------------------------------------- branches

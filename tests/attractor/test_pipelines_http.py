@@ -236,7 +236,7 @@ async def test_the_checkpoint_and_the_context_are_those_of_the_specification(hal
 
 async def test_a_stored_pipeline_is_started_by_its_name_as_every_flow(hall: Server) -> None:
     await submitted(hall, line("a [llm_provider=simulation];", "a"))
-    found = await hall.json("POST", "/v1/runs", 201, json={"flow": "g", "input": {"x": 1}, "wait": 20})
+    found = await hall.json("POST", "/v1/runs", 201, json={"flow": "g", "input": {"x": 1}, "wait": 60})
     context = await hall.json("GET", f"/pipelines/{found['id']}/context")
     assert (context["graph.goal"], context["x"], context["outcome"]) == ("ship it", 1, "success")
 

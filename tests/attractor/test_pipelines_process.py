@@ -13,6 +13,7 @@ import pytest
 
 from tests.api.test_serve import served
 from tests.attractor.run import dot
+from tests.deadlines import HANG
 from tests.services import prefork
 
 SOURCE = dot(
@@ -49,10 +50,10 @@ def test_a_killed_server_loses_no_question_and_its_stream_goes_on(
         run = said.json()["id"]
         before = heard(client, run, "InterviewStarted")
         first.child.kill()
-        first.child.wait(20)
+        first.child.wait(HANG)
     environment = {**os.environ, "HOLDFAST_STORE": f"sqlite:{tmp_path / 's.db'}"}
     command = [sys.executable, "-m", "holdfast", "answer", run, "S"]
-    assert subprocess.run(command, env=environment, timeout=40, check=False).returncode == 0
+    assert subprocess.run(command, env=environment, timeout=HANG, check=False).returncode == 0
     # Its worker runs what was accepted before; the server accepts no more.
     monkeypatch.setenv("HOLDFAST_ALLOW_CODE", "1")
     with served(tmp_path, "--lease", "3s") as second, second.ready().client() as client:

@@ -21,7 +21,7 @@ from holdfast import Holdfast
 from holdfast.attractor import AgentBackend
 from tests.attractor.run import line, run, written
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.anyio
 
 PROGRAMS = os.environ.get("HOLDFAST_TEST_AGENTS", "")
 SAID = "It is done."

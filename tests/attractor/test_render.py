@@ -14,6 +14,7 @@ from holdfast.frontends.dot.parse import parse
 from holdfast.frontends.dot.render import render
 from tests.attractor.read import meaning, read
 from tests.attractor.texts import LINE, pipelines
+from tests.deadlines import HANG
 
 CORPUS = [
     "digraph Empty {}",
@@ -110,6 +111,6 @@ def test_rendered_pipeline_passes_the_strict_grammar(source: str):
 def test_graphviz_reads_what_is_rendered(source: str):
     """But for dotted keys and bare durations, which it does not know."""
     said = subprocess.run(
-        ["nop"], input=render(parse(source).pipeline), text=True, capture_output=True, timeout=30
+        ["nop"], input=render(parse(source).pipeline), text=True, capture_output=True, timeout=HANG
     )
     assert (said.returncode, said.stderr) == (0, "")

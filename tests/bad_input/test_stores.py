@@ -28,6 +28,7 @@ from holdfast.types.status import RunStatus
 from tests.bad_input.conftest import assert_intact, good_flow
 from tests.bad_input.messages import assert_refused
 from tests.cli.conftest import Cli, given
+from tests.deadlines import HANG
 from tests.unit.store.sqlite_files import locked, names, plain, pragma
 
 pytestmark = pytest.mark.anyio
@@ -118,7 +119,7 @@ def test_command_line_tells_that_the_disk_is_full_without_a_traceback(cli: Cli, 
     env = {**os.environ, "HOLDFAST_LEASE": "300ms"}
     said = subprocess.run(
         [sys.executable, "-c", FULL, "run", "large.py", "--store", "sqlite:large.db"],
-        cwd=tmp_path, env=env, capture_output=True, text=True, timeout=30, check=False,
+        cwd=tmp_path, env=env, capture_output=True, text=True, timeout=HANG, check=False,
     )  # fmt: skip
     assert (said.returncode, "Traceback" in said.stderr) == (4, False), said.stderr
     assert "disk is full" in said.stderr

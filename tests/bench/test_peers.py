@@ -11,6 +11,7 @@ import pytest
 
 from bench import fleet
 from bench.peers import chart, compare, environment, kit
+from tests.deadlines import HANG
 from tests.services import postgres
 
 pytestmark = pytest.mark.usefixtures("small_heap")
@@ -80,7 +81,7 @@ def test_our_own_rows_are_measured_like_a_peer(row, units):
         env={"HOLDFAST_BENCH_ROUNDS": "1", "PATH": "/usr/bin:/bin"},
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=HANG,
     )
     figures = [json.loads(line) for line in done.stdout.splitlines()]
     assert {one["unit"] for one in figures} == units, done.stderr

@@ -13,6 +13,8 @@ import termios
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.deadlines import HANG
+
 CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -82,4 +84,4 @@ def _read(ours: int, process: subprocess.Popen[bytes]) -> tuple[int, str]:
         pass  # the other side is closed: the process has ended
     finally:
         os.close(ours)
-    return process.wait(timeout=30), b"".join(parts).decode()
+    return process.wait(timeout=HANG), b"".join(parts).decode()

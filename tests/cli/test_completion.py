@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Cli, given
+from tests.deadlines import HANG
 
 BASH = shutil.which("bash")
 
@@ -29,7 +30,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("HOLDFAST_", "_HOLDFAST"))}
     said = subprocess.run(
         [str(BASH), "--norc", "-c", script],
-        cwd=folder, env=clean | more, capture_output=True, text=True, timeout=50, check=False,
+        cwd=folder, env=clean | more, capture_output=True, text=True, timeout=HANG, check=False,
     )  # fmt: skip
     assert said.stderr == ""
     return said.stdout.split()

@@ -16,7 +16,9 @@ from urllib.request import HTTPCookieProcessor, ProxyHandler, Request, build_ope
 
 import pytest
 
-pytestmark = [pytest.mark.timeout(120), pytest.mark.xdist_group("demo")]
+from tests.deadlines import HANG
+
+pytestmark = pytest.mark.xdist_group("demo")
 COMMAND = [sys.executable, "-m", "holdfast.demo"]
 MINUTE = 60
 # Neither DISPLAY nor BROWSER: it must do without them.
@@ -96,7 +98,7 @@ def at_a_terminal(folder: Path, typed: str) -> Told:
         story += looked_at(story)
         os.write(here, b"\x03")
         story += read_until(here, "")
-        assert child.wait(30) == 0, story
+        assert child.wait(HANG) == 0, story
     finally:
         child.kill()
         child.wait()

@@ -19,6 +19,7 @@ from holdfast import Holdfast
 from holdfast.cli.exit_codes import Exit
 from holdfast.cli.exit_guard import ExitGuard
 from tests.cli.conftest import Cli
+from tests.deadlines import HANG
 
 HEAD = """
 import asyncio, os, sys, threading
@@ -73,7 +74,7 @@ def test_the_process_of_a_run_ends_with_its_code(line: str, ends: Exit, tmp_path
     """With threads that its code left behind, and when its code ends the process at once."""
     (tmp_path / "flow.py").write_text(f"{HEAD}\n@flow.node\nasync def work():\n    {line}\n")
     command = [sys.executable, "-m", "holdfast", "run", "flow.py"]
-    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=50, check=False)
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=HANG, check=False)
     assert ended.returncode == ends, ended.stderr
     if ends is not Exit.broken:
         assert "left a thread" in ended.stderr
@@ -93,7 +94,7 @@ def test_check_never_exits_0_when_the_file_ends_the_process(line: str, tmp_path:
     body = "@flow.node\ndef work(s) -> None: ...\n"
     (tmp_path / "flow.py").write_text(f"import atexit, importlib{HEAD}{body}{line}\n")
     command = [sys.executable, "-m", "holdfast", "check", "flow.py"]
-    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=50, check=False)
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=HANG, check=False)
     assert ended.returncode == ENDINGS[line], ended.stderr
     assert ("the command has not done its work" in ended.stderr) == (ended.returncode == Exit.broken)
 
@@ -188,7 +189,7 @@ def test_dead_show_names_the_node_that_kills_its_workers(cli: Cli, tmp_path: Pat
     store = f"sqlite:{tmp_path / 'h.db'}"
     run = cli("run", f"{path}:flow", "--detach", "--json", "--store", store).json["id"]
     for _ in range(6):
-        worker = subprocess.run([sys.executable, str(path)], cwd=tmp_path, timeout=50, check=False)
+        worker = subprocess.run([sys.executable, str(path)], cwd=tmp_path, timeout=HANG, check=False)
         assert worker.returncode == 9
         if asyncio.run(is_dead(store, run)):
             break
@@ -200,7 +201,7 @@ async def is_dead(store: str, run: str) -> bool:
     """After the lease of the last worker: any worker would find that."""
     async with Holdfast(store) as hf:
         opened = await hf.open()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANG):
             while not await opened.reclaim(limit=9, max_recoveries=1):  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
         row = await (await hf.service()).get(run)

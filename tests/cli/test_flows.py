@@ -12,6 +12,7 @@ import pytest
 
 from holdfast.testing.crashpoints import EXIT_CODE, environment
 from tests.cli.conftest import REFUND, Cli, given
+from tests.deadlines import HANG
 
 OLD = REFUND.replace('Flow("refund", state=Refund)', 'Flow("refund", state=Refund, version="1")')
 NEW = OLD.replace('"approve", prompt', '"confirm", prompt').replace('version="1"', 'version="2"')
@@ -156,7 +157,7 @@ def test_a_process_killed_amid_a_migration_leaves_the_run_on_its_old_version(cli
     killed = subprocess.run(
         words,
         env={**os.environ, **environment("inside_settle"), "HOLDFAST_LEASE": "1ms"},
-        timeout=30,
+        timeout=HANG,
         check=False,
     )
     assert killed.returncode == EXIT_CODE

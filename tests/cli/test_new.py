@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Cli
+from tests.deadlines import HANG
 
 STATUS = {"approval": 3, "agent": 3, "map": 0}
 
@@ -19,7 +20,7 @@ def _in(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("HOLDFAST_", "PYTEST", "ANTHROPIC"))}
     return subprocess.run(
         [sys.executable, "-m", *words],
-        cwd=folder, env=clean, capture_output=True, text=True, timeout=55, check=False,
+        cwd=folder, env=clean, capture_output=True, text=True, timeout=HANG, check=False,
     )  # fmt: skip
 
 

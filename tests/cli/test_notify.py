@@ -11,6 +11,7 @@ import pytest
 
 from tests.cli.conftest import Cli, Said
 from tests.cli.test_bad_input import complains
+from tests.deadlines import HANG
 from tests.holds.notify.servers import HttpServer, http_server
 
 FLOW = """
@@ -35,10 +36,10 @@ def server() -> Iterator[HttpServer]:
 
     thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
     thread.start()
-    ready.wait(10)
+    ready.wait(HANG)
     yield found[0]
     loop.call_soon_threadsafe(done.set)
-    thread.join(10)
+    thread.join(HANG)
     loop.close()
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.deadlines import HANG
 from tests.services import prefork
 
 SLOW = """
@@ -63,12 +64,12 @@ def start(folder: Path, *words: str) -> subprocess.Popen[str]:
 
 
 def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=HANG)
     return process.returncode, out, err
 
 
 def wait_until(met: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + HANG
     while not met():
         assert time.monotonic() < deadline
         time.sleep(0.01)

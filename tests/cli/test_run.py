@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Cli, given
+from tests.deadlines import HANG
 
 
 @pytest.mark.covers("CORE-CLI-01")
@@ -227,7 +228,7 @@ def test_code_that_was_changed_a_moment_ago_runs_as_it_is_now(tmp_path: Path) ->
             env={name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"},
             capture_output=True,
             text=True,
-            timeout=50,
+            timeout=HANG,
         )
         assert done.returncode == 0, done.stderr
         said.append(json.loads(done.stdout)["state"])

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Cli, given
+from tests.deadlines import HANG
 
 AWKWARD = """
 from dataclasses import dataclass
@@ -223,7 +224,7 @@ def test_output_that_is_not_read_to_its_end_is_no_call_of_the_code(tmp_path: Pat
     try:
         done = subprocess.run(
             [sys.executable, "-m", "holdfast", "diff", "a.yaml", "b.yaml"],
-            cwd=tmp_path, stdout=writes, stderr=subprocess.PIPE, text=True, timeout=50, check=False,
+            cwd=tmp_path, stdout=writes, stderr=subprocess.PIPE, text=True, timeout=HANG, check=False,
         )  # fmt: skip
     finally:
         os.close(writes)

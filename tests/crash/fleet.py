@@ -19,6 +19,7 @@ from tests.crash import flows, life
 from tests.crash.judge import ROOT, Facts, judge
 from tests.crash.stores import address_on
 from tests.crash.world import World
+from tests.deadlines import HANG
 from tests.services import prefork
 
 
@@ -62,7 +63,7 @@ class Fleet:
             worker.send_signal(signal.SIGCONT)
             worker.send_signal(signal.SIGTERM)
         for worker in self.workers:
-            worker.communicate(timeout=20)
+            worker.communicate(timeout=HANG)
         complaints = self._complaints.read_text()[-3000:]
         assert {worker.returncode for worker in self.workers} == {0}, complaints
         assert "Traceback" not in complaints, complaints
@@ -71,7 +72,7 @@ class Fleet:
         rows = [await service.get(run) for run in self.runs]
         return [row.id for row in rows if row.status not in ENDED]
 
-    async def until_done(self, service: RunService, *, answering: bool = True, within: float = 40) -> None:
+    async def until_done(self, service: RunService, *, answering: bool = True, within: float = HANG) -> None:
         deadline = time.monotonic() + within
         while left := await self.open_runs(service):
             assert time.monotonic() < deadline, [await service.get(run) for run in left]
@@ -91,7 +92,7 @@ class Fleet:
 
     async def put_to_sleep(self, worker: prefork.Child, service: RunService) -> None:
         """In the middle of its runs: one that has none would lose nothing by it."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG):
             while True:
                 worker.send_signal(signal.SIGSTOP)
                 await asyncio.sleep(0.02)  # what it sent before arrives
@@ -119,7 +120,7 @@ class Fleet:
         return True
 
     async def until_taken_over(self, service: RunService) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG):
             while True:
                 if any([await service.store.deaths(run) for run in self.runs]):
                     return

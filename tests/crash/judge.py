@@ -20,6 +20,7 @@ from holdfast.store.memory import MemoryStore
 from tests.crash import flows, life
 from tests.crash.stores import address_on
 from tests.crash.world import World
+from tests.deadlines import HANG
 from tests.services import prefork
 
 Facts = list[list[Any]]
@@ -106,7 +107,7 @@ class Victim:
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=env,
         )  # fmt: skip
 
-    def end(self, process: Process, within: float = 30) -> int:
+    def end(self, process: Process, within: float = HANG) -> int:
         """Wait for it, and keep what it said."""
         out, err = process.communicate(timeout=within)
         # A long last word may be cut off by a kill.

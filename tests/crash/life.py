@@ -22,6 +22,7 @@ from holdfast.types.hold import HoldRow
 from holdfast.types.ids import derived_id
 from holdfast.types.status import ENDED, RunStatus
 from tests.crash import document_flow, flows
+from tests.deadlines import HANG
 
 Say = Callable[..., None]
 
@@ -39,7 +40,7 @@ async def live(hf: Holdfast, name: str, run: str, say: Say, pause: Callable[[flo
     try:
         while (await service.get(run)).status not in ENDED:
             await advance(hf, service, name, run, say, pause)
-        await asyncio.wait_for(watching, 10)
+        await asyncio.wait_for(watching, HANG)
     finally:
         watching.cancel()
     await report(service, name, run, say)

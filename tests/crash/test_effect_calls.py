@@ -13,6 +13,7 @@ from holdfast.testing.crashpoints import EXIT_CODE, environment
 from tests.crash.judge import ROOT
 from tests.crash.stores import address_on
 from tests.crash.world import World
+from tests.deadlines import HANG
 from tests.services import prefork
 
 # (function, point, the how-manieth pass, effects when it dies, whether the next call has to ask).
@@ -45,7 +46,7 @@ def _case(place: tuple[str, str, int, int, bool], long: tuple[str, ...]) -> obje
 def live(address: str, world: World, name: str, **more: str) -> tuple[int, list[list[Any]]]:
     what = [address, world.file, name]
     child = prefork.Child("tests.crash.effect_victim", what, cwd=ROOT, env={**os.environ, **more})
-    out, err = child.communicate(timeout=30)
+    out, err = child.communicate(timeout=HANG)
     assert child.returncode in (0, EXIT_CODE, -9), err
     return child.returncode, [json.loads(line) for line in out.splitlines()]
 
@@ -85,6 +86,6 @@ def test_of_two_processes_with_one_key_one_runs_the_effect(tmp_path: Path) -> No
     address, world = address_on("sqlite", tmp_path), World(tmp_path / "world.jsonl")
     what, env = [address, world.file, "sync"], {**os.environ, "VICTIM_LINGER": "0.05"}
     children = [prefork.Child("tests.crash.effect_victim", what, cwd=ROOT, env=env) for _ in range(3)]
-    said = [child.communicate(timeout=30)[0] for child in children]
+    said = [child.communicate(timeout=HANG)[0] for child in children]
     assert [json.loads(each) for each in said] == [["result", {"order": "A17", "paid": 250}]] * 3
     assert len(world.lines("effect")) == 1

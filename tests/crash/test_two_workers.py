@@ -10,6 +10,7 @@ import pytest
 
 from tests.crash import flows
 from tests.crash.fleet import Fleet
+from tests.deadlines import HANG
 
 pytestmark = pytest.mark.anyio
 STORES = ("sqlite", "postgres", "mariadb")
@@ -92,7 +93,7 @@ async def test_run_fails_with_the_evidence_when_it_kills_each_worker_that_takes_
     async with fleet.hf() as hf:
         service = await hf.service()
         row, _ = await service.create(flows.deadly.program(), {})
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANG):
             while (await service.get(row.id)).status != "failed":
                 if not fleet.workers:
                     fleet.start(1)

@@ -33,6 +33,7 @@ import msgspec
 import yaml
 
 from holdfast import Holdfast, use
+from tests.deadlines import HANG
 from tests.services import prefork
 
 BLOCK = re.compile(
@@ -136,8 +137,8 @@ class Page:
         if command.startswith("holdfast ") and not SHELL.search(command):
             return prefork.run("holdfast", shlex.split(command)[1:], cwd=self.folder, env=env)
         return subprocess.run(
-            ["/bin/sh", "-c", command], cwd=self.folder, env=env, capture_output=True, text=True, timeout=50,
-            stdin=subprocess.DEVNULL,
+            ["/bin/sh", "-c", command], cwd=self.folder, env=env, capture_output=True, text=True,
+            timeout=HANG, stdin=subprocess.DEVNULL,
         )  # fmt: skip
 
     def _named(self, command: str) -> str:

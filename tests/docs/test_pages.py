@@ -29,7 +29,6 @@ PAGES = [
 
 
 @pytest.mark.covers("TOOL-DOCS-05", "TOOL-DOCS-06", "TOOL-DOCS-07", "TOOL-DOCS-08", "TOOL-DOCS-09")
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_a_reference_page_is_the_one_that_the_code_makes(path):
     assert path.exists()
@@ -60,7 +59,6 @@ def test_every_page_has_a_title_and_a_place_in_the_menu():
     assert all(f'"{page.relative_to(docs.DOCS).as_posix()}"' in listed for page in docs.DOCS.rglob("*.md"))
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.covers("TOOL-DOCS-01")
 def test_the_site_builds():
     done = subprocess.run(

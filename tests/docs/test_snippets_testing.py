@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.deadlines import HANG
+
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "test-your-flows.md"
 PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
@@ -27,7 +29,7 @@ def test_page_about_testing_passes_when_its_snippets_are_run(tmp_path: Path) -> 
         capture_output=True,
         text=True,
         cwd=tmp_path,
-        timeout=50,
+        timeout=HANG,
         check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout

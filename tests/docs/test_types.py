@@ -61,8 +61,6 @@ def typed(tmp_path: Path) -> Path:
 
 
 @pytest.mark.covers("SAFE-TYPES-02", "SAFE-TYPES-03")
-# It reads the partner libraries of the examples: most of a minute of CPU without its cache.
-@pytest.mark.timeout(240)
 def test_mypy_strict_knows_the_state_and_passes_the_examples(
     typed: Path, pytestconfig: pytest.Config
 ) -> None:

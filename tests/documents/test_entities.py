@@ -14,6 +14,7 @@ from holdfast.documents import functions
 from tests.api.conftest import Server, server
 from tests.api.documents import YAML
 from tests.attractor.kill import Called, Place, until
+from tests.deadlines import HANG
 from tests.documents.run import flow_text
 
 __all__ = ["server"]
@@ -53,7 +54,7 @@ class Ledger:
         if {"a", "b"} <= set(self.inside):
             self.met.set()
         # Different entities are inside at once; without that nothing would be shown.
-        await asyncio.wait_for(self.met.wait(), 20)
+        await asyncio.wait_for(self.met.wait(), HANG)
         for _ in range(50):
             await asyncio.sleep(0)
         self.inside.remove(key)
@@ -85,7 +86,7 @@ async def test_invocations_at_once_with_one_key_never_overlap(server: Server, le
     keys = ["a", "a", "b", "a", "b"]
     runs = await asyncio.gather(*(invoke(server, "sample", key) for key in keys))
     for run in runs:
-        ended = await server.json("GET", f"/v1/runs/{run['id']}/result?wait=20")
+        ended = await server.json("GET", f"/v1/runs/{run['id']}/result?wait=60")
         assert ended["status"] == "completed"
 
     for key, count in (("a", 3), ("b", 2)):
@@ -111,20 +112,20 @@ async def test_run_of_an_entity_waits_until_the_one_that_asks_a_person_has_ended
     # One that waits in line can be cancelled: that needs no turn.
     third = await invoke(server, "asking", "a")
     await server.json("POST", f"/v1/runs/{third['id']}/cancel", json={})
-    assert (await server.json("GET", f"/v1/runs/{third['id']}/result?wait=20"))["status"] == "cancelled"
+    assert (await server.json("GET", f"/v1/runs/{third['id']}/result?wait=60"))["status"] == "cancelled"
 
     holds = (await server.json("GET", "/v1/holds?instance_key=a"))["items"]
     assert [hold["run"] for hold in holds] == [first["id"]]
     await server.json("POST", f"/v1/holds/{holds[0]['id']}/resolve", json={"decision": "yes"})
-    assert (await server.json("GET", f"/v1/runs/{first['id']}/result?wait=20"))["status"] == "completed"
-    assert (await server.json("GET", f"/v1/runs/{second['id']}/result?wait=20"))["status"] == "pending_input"
+    assert (await server.json("GET", f"/v1/runs/{first['id']}/result?wait=60"))["status"] == "completed"
+    assert (await server.json("GET", f"/v1/runs/{second['id']}/result?wait=60"))["status"] == "pending_input"
 
 
 async def answered(server: Server, run: str) -> str:
     """Decides the open hold of a run; the status at which it ends or waits then."""
     (hold,) = (await server.json("GET", f"/v1/holds?run={run}"))["items"]
     await server.json("POST", f"/v1/holds/{hold['id']}/resolve", json={"decision": "yes"})
-    return (await server.json("GET", f"/v1/runs/{run}/result?wait=20"))["status"]
+    return (await server.json("GET", f"/v1/runs/{run}/result?wait=60"))["status"]
 
 
 @pytest.mark.covers("PLATFORM-ENTITY-01", "CP-3")
@@ -140,13 +141,13 @@ async def test_run_keeps_the_mode_in_which_it_was_created_when_the_deployment_ch
         "POST", "/v1/runs", 422, json={"flow": "asking", "deployment": "cases", "instance_key": "a"}
     )
     assert "has plain runs" in no["detail"]
-    plain = {"flow": "asking", "deployment": "cases", "wait": 20}
+    plain = {"flow": "asking", "deployment": "cases", "wait": 60}
     free = [await server.json("POST", "/v1/runs", 201, json=plain) for _ in range(2)]
     assert [run["status"] for run in free] == ["pending_input"] * 2
     # Those of the entity are still one at a time, with a fork of one of them.
     assert (await server.json("GET", f"/v1/runs/{second['id']}"))["status"] == "pending"
     assert await answered(server, first["id"]) == "completed"
-    waits = await server.json("GET", f"/v1/runs/{second['id']}/result?wait=20")
+    waits = await server.json("GET", f"/v1/runs/{second['id']}/result?wait=60")
     assert waits["status"] == "pending_input"
     fork = await server.json("POST", f"/v1/runs/{first['id']}/fork", 201, json={"seq": 1})
     assert (fork["instance_key"], fork["status"]) == ("a", "pending")
@@ -155,7 +156,7 @@ async def test_run_keeps_the_mode_in_which_it_was_created_when_the_deployment_ch
     third = await invoke(server, "asking", "a")
     assert await answered(server, second["id"]) == "completed"
     for run in (fork, third):
-        reached = await server.json("GET", f"/v1/runs/{run['id']}/result?wait=20")
+        reached = await server.json("GET", f"/v1/runs/{run['id']}/result?wait=60")
         assert reached["status"] == "pending_input"
         live = [
             each["id"]
@@ -192,9 +193,9 @@ async def test_failed_run_of_an_entity_is_not_resumed_while_another_is_live(
         refused = await server.json("POST", f"/v1/runs/{first['id']}/resume", 409, json={})
         assert second["id"] in refused["detail"]
         await server.json("POST", f"/v1/runs/{second['id']}/cancel", json={})
-        await server.json("GET", f"/v1/runs/{second['id']}/result?wait=20")
+        await server.json("GET", f"/v1/runs/{second['id']}/result?wait=60")
         await server.json("POST", f"/v1/runs/{first['id']}/resume", json={})
-        again = await server.json("GET", f"/v1/runs/{first['id']}/result?wait=20")
+        again = await server.json("GET", f"/v1/runs/{first['id']}/result?wait=60")
         assert again["status"] == "pending_input"
 
 

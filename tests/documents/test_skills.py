@@ -112,7 +112,7 @@ async def test_model_of_a_document_over_http_is_given_the_pinned_instructions(
         await working.json("POST", "/v1/flows", 201, content=text.encode(), headers=YAML)
         settings = {"flow": "sample", "skills": ["letters@^1"]}
         await working.json("PUT", "/v1/deployments/post", json=settings)
-        body = {"flow": "sample", "deployment": "post", "wait": 20}
+        body = {"flow": "sample", "deployment": "post", "wait": 60}
         run = await working.json("POST", "/v1/runs", 201, json=body)
         await working.json("PUT", "/v1/skills/letters/1.1.0", json={"instructions": "Hello."})
         await working.json("POST", "/v1/skills/letters/1.0.0/yank", json={"reason": "too stiff"})
@@ -123,7 +123,7 @@ async def test_model_of_a_document_over_http_is_given_the_pinned_instructions(
         shown = await working.json("GET", f"/v1/holds/{hold['id']}")
         assert [pin["version"] for pin in shown["context"]["resolved_skills"]] == ["1.0.0"]
         await working.json("POST", f"/v1/holds/{hold['id']}/resolve", json={"decision": "yes"})
-        ended = await working.json("GET", f"/v1/runs/{run['id']}/result?wait=20")
+        ended = await working.json("GET", f"/v1/runs/{run['id']}/result?wait=60")
 
         assert ended["status"] == "completed", (ended, provider.seen)
         [seen] = provider.seen

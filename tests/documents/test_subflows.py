@@ -62,12 +62,12 @@ async def test_document_runs_a_document_that_asks_and_uses_its_output(
     # Pinned: a later version of the inner flow changes nothing.
     await deploy(working, INNER.replace("Trust", "Believe"))
     run = await working.json(
-        "POST", "/v1/runs", 201, json={"flow": "order", "input": {"name": "Ada"}, "wait": 20}
+        "POST", "/v1/runs", 201, json={"flow": "order", "input": {"name": "Ada"}, "wait": 60}
     )
     [hold] = (await working.json("GET", "/v1/holds"))["items"]
     assert (run["status"], hold["prompt"], hold["run"]) == ("pending_input", "Trust Ada?", run["id"])
     await working.json("POST", f"/v1/holds/{hold['id']}/resolve", json={"decision": decision})
-    ended = await working.json("GET", f"/v1/runs/{run['id']}/result?wait=20")
+    ended = await working.json("GET", f"/v1/runs/{run['id']}/result?wait=60")
     assert (ended["status"], ended["artifacts"]) == ("completed", {"trust": decision, "sent": sent})
 
 
@@ -76,7 +76,7 @@ async def test_input_of_a_sub_flow_that_does_not_fit_fails_the_run(working: Serv
     await deploy(working, INNER)
     await deploy(working, OUTER.replace('"{{name}}"', "7"))
     run = await working.json(
-        "POST", "/v1/runs", 201, json={"flow": "order", "input": {"name": "Ada"}, "wait": 20}
+        "POST", "/v1/runs", 201, json={"flow": "order", "input": {"name": "Ada"}, "wait": 60}
     )
     assert run["status"] == "failed"
     assert (await working.json("GET", "/v1/holds"))["items"] == []

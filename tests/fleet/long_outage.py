@@ -16,6 +16,7 @@ from holdfast.runs.service import RunService
 from holdfast.types.ids import RunId
 from holdfast.types.record import Kind
 from holdfast.types.status import ENDED
+from tests.deadlines import HANG
 from tests.fleet.faults import Fault, noise
 
 SETTINGS = RunSettings(lease_ttl=3.0, lease_margin=0.5, poll=0.1, patience=0.0)
@@ -60,7 +61,7 @@ def paying(ledger: Ledger, *, value: int = 30_000, **options: Any) -> Flow:
     return flow
 
 
-async def until(what: Callable[[], Any], within: float = 30.0) -> Any:
+async def until(what: Callable[[], Any], within: float = HANG) -> Any:
     """Until it answers with something. A store that is away says nothing, nor does a run with a lease."""
     async with asyncio.timeout(within):
         while True:

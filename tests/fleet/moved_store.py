@@ -20,6 +20,7 @@ from holdfast.types.hold import HoldId
 from holdfast.types.ids import RunId
 from holdfast.types.queue_message import NewMessage
 from holdfast.types.schedule import ScheduleRow
+from tests.deadlines import HANG
 from tests.flows.test_long_lists import growing
 from tests.storage.canary import tell, telling_flow
 from tests.storage.test_hold_encryption import asking, lived
@@ -204,7 +205,7 @@ async def _feed(store: Store) -> list[Any]:
     """Open transactions of others on the same server may hold it back for a while."""
     rows = await store.list_runs(RunFilter(), after=None, limit=999)
     ends = {row.id: row.event_seq for row in rows if not row.read_only}
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(HANG):
         while True:
             found = await store.feed(after=0, limit=10_000)
             upto = {run: last for _, run, _, last in found}

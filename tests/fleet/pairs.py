@@ -17,6 +17,7 @@ from holdfast import Flow, Holdfast, RunSettings, Worker
 from holdfast.errors import HoldDecidedError, HoldfastError
 from holdfast.runs.service import RunService
 from holdfast.types.ids import HoldId, RunId
+from tests.deadlines import HANG
 from tests.services import absent, prefork
 from tests.services.pgcluster import Cluster, binaries
 
@@ -99,7 +100,7 @@ def workers(address: str, ledger: Path, count: int) -> Iterator[list[prefork.Chi
     finally:
         for worker in started:
             worker.kill()
-            worker.communicate(timeout=10)
+            worker.communicate(timeout=HANG)
 
 
 class Client:

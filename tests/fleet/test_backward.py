@@ -25,18 +25,18 @@ from holdfast.testing.conformance.kit import StoreKit
 from holdfast.types.ids import RunId
 from holdfast.types.record import Refusal, RunBatch, SettleAnswer
 from holdfast.types.status import RunStatus
+from tests.deadlines import HANG
 from tests.fleet.conftest import schema_of
 from tests.fleet.pairs import SETTINGS, cut_off, lines, orders, pair, workers
 from tests.fleet.test_failover import CAUGHT_UP, quick
 from tests.operations import operations
 from tests.services.pgcluster import hosts
 
-# Servers are made, killed and promoted: a busy machine takes its time.
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.anyio
 
 
 async def until(service: RunService, run: RunId, status: RunStatus) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG):
         while (await service.get(run)).status is not status:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
 

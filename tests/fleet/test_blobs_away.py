@@ -22,6 +22,7 @@ from holdfast.runs.service import RunService
 from holdfast.store.blob.local import LocalBlobs
 from holdfast.types.ids import RunId
 from tests.crash.stores import address_on
+from tests.deadlines import HANG
 from tests.fleet.faults import noise
 from tests.fleet.long_outage import SETTINGS, Ledger, answered, asked, created, ended, judge, paying, until
 from tests.services import postgres
@@ -240,7 +241,7 @@ async def test_doctor_tells_an_absent_folder_from_an_absent_value(tmp_path: Path
     _moved_away(tmp_path / "h.db-blobs")
     command = [sys.executable, "-m", "holdfast", "doctor", "--deep", "--json", "--store", "sqlite:h.db"]
     done = await asyncio.to_thread(
-        subprocess.run, command, cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False
+        subprocess.run, command, cwd=tmp_path, capture_output=True, text=True, timeout=HANG, check=False
     )
     (found,) = [each for each in json.loads(done.stdout)["findings"] if each["check"] == "blobs"]
     assert found["state"] == "fail"

@@ -12,6 +12,7 @@ from holdfast.errors import StoreUnavailableError
 from holdfast.store.open import open_store
 from holdfast.store.sql.postgres.pool import SpareConnection
 from holdfast.store.sql.postgres.store import PostgresStore
+from tests.deadlines import HANG
 from tests.services import postgres
 from tests.services.postgres import with_setting
 
@@ -130,5 +131,5 @@ async def test_connection_goes_back_to_the_pool_when_it_is_not_used_for_a_while(
     assert spare.take() is raw
     assert spare.take() is None
     assert spare.keep(raw)
-    assert await asyncio.wait_for(returned, 5) is raw
+    assert await asyncio.wait_for(returned, HANG) is raw
     assert spare.take() is None

@@ -16,6 +16,7 @@ from holdfast.runs.service import RunService
 from holdfast.store.rows import ClaimRequest, RunRow
 from holdfast.types.ids import RunId
 from holdfast.types.status import ENDED, RunStatus
+from tests.deadlines import HANG
 from tests.fleet.poison import BOUND, SETTINGS, smoothies
 from tests.services import prefork
 
@@ -58,10 +59,10 @@ def fleet(address: str, ledger: Path, size: int) -> Iterator[list[int]]:
         task.cancel()
         for worker in workers:
             worker.kill()
-            worker.communicate(timeout=10)
+            worker.communicate(timeout=HANG)
 
 
-async def until(done: Callable[[], Awaitable[bool]], seconds: float = 30) -> None:
+async def until(done: Callable[[], Awaitable[bool]], seconds: float = HANG) -> None:
     async with asyncio.timeout(seconds):
         while not await done():  # noqa: ASYNC110
             await asyncio.sleep(0.05)

@@ -22,6 +22,7 @@ import httpx2
 import pytest
 import yaml
 
+from tests.deadlines import HANG
 from tests.services import postgres, prefork
 from tests.services.pgcluster import free_port
 
@@ -29,7 +30,7 @@ ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 PATIENCE = 60.0
 
-pytestmark = [pytest.mark.covers("SAFE-TOOLS-04"), pytest.mark.timeout(200)]
+pytestmark = pytest.mark.covers("SAFE-TOOLS-04")
 
 
 def compose() -> dict[str, Any]:
@@ -137,10 +138,10 @@ def test_containers_commands_make_a_fleet_that_runs_a_flow_to_its_end(
         bearer = {"Authorization": f"Bearer {token}"}
         server, worker = it.start(it.command("server")), it.start(it.command("worker"))
         address = f"http://127.0.0.1:{it.ports['http']}"
-        with httpx2.Client(base_url=address, headers=bearer, timeout=30) as client:
+        with httpx2.Client(base_url=address, headers=bearer, timeout=HANG) as client:
             until(lambda: client.get("/readyz").status_code == 200, "the server is ready")
             given = {"order_id": "A17", "customer": "c-9", "amount": 250}
-            sent = {"flow": "refund", "input": given, "wait": 30}
+            sent = {"flow": "refund", "input": given, "wait": 60}
             run = until(lambda: client.post("/v1/runs", json=sent).json(), "it starts")
             until(lambda: client.get(f"/v1/runs/{run['id']}").json()["status"] == "pending_input", "it asks")
             probe("server", {8420: it.ports["http"]})

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 KUBERNETES = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
 
-pytestmark = [pytest.mark.covers("SAFE-TOOLS-04"), pytest.mark.timeout(200)]
+pytestmark = pytest.mark.covers("SAFE-TOOLS-04")
 
 
 def documents(path: Path) -> list[Any]:

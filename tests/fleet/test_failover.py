@@ -18,13 +18,13 @@ from holdfast.store.open import open_store
 from holdfast.store.rows import ClaimRequest, RunFilter
 from holdfast.testing.conformance.kit import TTL, StoreKit
 from holdfast.types.status import HoldStatus, RunStatus
+from tests.deadlines import HANG
 from tests.fleet.pairs import SETTINGS, Client, come_back, lines, orders, pair, workers
 from tests.proxy import Proxy
 from tests.services.pgcluster import Cluster, hosts
 from tests.services.postgres import with_setting
 
-# Servers are made, killed and promoted: a busy machine takes its time.
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.anyio
 
 T = TypeVar("T")
 
@@ -78,7 +78,7 @@ async def test_work_goes_on_when_the_primary_dies_and_nothing_acknowledged_is_lo
     with pair(synchronous=True) as (first, second):
         address = hosts(first, second)
         took = await fail_over(first, second, address, tmp_path / "ledger", runs=24)
-        assert took < 30  # about one, on a machine that does nothing else
+        assert took < HANG  # about one second, on a machine that does nothing else
         await nobody_writes_to_the_old_one(first, second, address, tmp_path / "more")
 
 
@@ -97,7 +97,7 @@ async def nobody_writes_to_the_old_one(first: Cluster, second: Cluster, address:
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
                 "WHERE datname = 'postgres' AND pid <> pg_backend_pid()"
             )
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(HANG):
                 await client.order("after")
             store = await open_store(address)
             assert len(await store.list_runs(RunFilter(), after=None, limit=99)) == 26

@@ -24,6 +24,7 @@ from holdfast.types.ids import RunId
 from holdfast.types.status import RunStatus
 from tests.api.conftest import serving
 from tests.api.test_serve import served
+from tests.deadlines import HANG
 from tests.fleet.test_doctor_fleet import holdfast
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("SAFE-STORE-05")]
@@ -162,7 +163,7 @@ async def test_server_without_a_worker_frees_it(tmp_path: Path) -> None:
 
 async def _until_free(address: str, run: RunId) -> tuple[RunRow, list[str]]:
     async with Holdfast(address) as hf:
-        store, deadline = await hf.open(), time.monotonic() + 40
+        store, deadline = await hf.open(), time.monotonic() + HANG
         while time.monotonic() < deadline:
             row = await store.get_run(run)
             assert row is not None

@@ -14,6 +14,7 @@ from holdfast import Holdfast, RunSettings, Worker
 from holdfast.api.health import ServerState
 from holdfast.errors import SettingsError
 from holdfast.runs.worker.health_server import Health, _protocol, parse_address
+from tests.deadlines import HANG
 from tests.fleet.workers import Crew, ended, fetch, settings, until
 from tests.services import absent
 from tests.services.pgcluster import Cluster, binaries, free_port
@@ -182,7 +183,7 @@ async def test_client_that_sends_byte_by_byte_is_cut_off_and_others_are_answered
     health.longest = 0.5
     await health.listen()
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG):
             slow = [asyncio.create_task(send_slowly(health.port)) for _ in range(20)]
             assert await fetch(health.port, "/healthz") == (200, '{"alive":true}\n')
             assert not any(each.done() for each in slow)

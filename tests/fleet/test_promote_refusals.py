@@ -29,6 +29,7 @@ from holdfast.runs.transfer.promote import promote
 from holdfast.store.copy import NOT_COPIED, RULES
 from holdfast.store.open import move_endpoint, open_store
 from tests.cli.conftest import Cli, cli, logs
+from tests.deadlines import HANG
 from tests.fleet.conftest import schema_of
 from tests.fleet.moved_store import nested
 from tests.fleet.test_promote_resume import counting, filled, looked
@@ -264,7 +265,7 @@ async def test_code_of_the_last_release_is_kept_out_of_a_moved_store(tmp_path: P
     def start() -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-c", STARTING, address]
         return subprocess.run(
-            command, capture_output=True, timeout=50, check=False, env=env, cwd="/", text=True
+            command, capture_output=True, timeout=HANG, check=False, env=env, cwd="/", text=True
         )
 
     assert (await asyncio.to_thread(start)).returncode == 0

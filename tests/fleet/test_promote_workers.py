@@ -16,6 +16,7 @@ from holdfast.errors import HoldfastError, RunBusyError, StoreMovedError
 from holdfast.runs.transfer.promote import PromoteProgress, promote
 from holdfast.store.rows import RunFilter
 from holdfast.types.status import RunStatus
+from tests.deadlines import HANG
 from tests.fleet.moved_store import shipping
 from tests.fleet.serve import SETTINGS
 from tests.fleet.test_promote_resume import counting
@@ -77,14 +78,14 @@ async def test_every_run_ends_once_when_its_store_moves_under_its_workers(
         for n in range(RUNS):
             await service.create(flow.program(), {"order": f"o-{n}"})
         workers = await asyncio.gather(*(start(code, source, "--concurrency", "2") for _ in range(2)))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG):
             while await completed(service.store) < 3:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
     steps: list[PromoteProgress] = []
     moved = await promote(source, address, wait=20, on_progress=steps.append)
     assert all(each.same for each in moved.tables)
     for worker in workers:
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(HANG):
             _, said = await worker.communicate()
         assert worker.returncode == 4, said
         assert address.partition("?")[0].encode() in said, "it names the new store"
@@ -93,7 +94,7 @@ async def test_every_run_ends_once_when_its_store_moves_under_its_workers(
         before = await completed(store)
         assert 3 <= before < RUNS, "some were left to do"
         worker = await start(code, address)
-        async with asyncio.timeout(40):
+        async with asyncio.timeout(HANG):
             while await completed(store) < RUNS:  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
         worker.terminate()
@@ -180,7 +181,7 @@ async def test_a_worker_that_does_not_end_is_waited_for_and_then_fenced_by_force
         await service.create(flow.program(), {"here": "new"}, lane="elsewhere")
 
         await promote(source, target, force=True)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(HANG):
             with pytest.raises(StoreMovedError):
                 await serving
         await worker.close()
@@ -213,7 +214,7 @@ async def test_a_worker_on_the_target_waits_until_it_is_whole(tmp_path: Path, ad
             await asyncio.sleep(0.5)
             assert await completed(store) == 0, "all rows of the run are there, and nobody gets it"
             await promote(source, address)
-            async with asyncio.timeout(15):
+            async with asyncio.timeout(HANG):
                 while not await completed(store):  # noqa: ASYNC110
                     await asyncio.sleep(0.05)
 
@@ -232,7 +233,7 @@ async def test_runs_that_are_held_hot_are_parked_at_once_when_their_store_moves(
         row, _ = await service.create(flow.program(), {"n": 1})
         worker = Worker(flow, on=hf, poll=0.05, hot_hold=600)
         serving = asyncio.create_task(worker.serve())
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(HANG):
             while not await service.holds():  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
         await promote(source, target, wait=8)

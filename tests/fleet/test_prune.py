@@ -18,6 +18,7 @@ from holdfast.testing.conformance.kit import TTL, StoreKit
 from holdfast.types.lease import Lease
 from holdfast.types.record import RunBatch, Side
 from holdfast.types.status import RunStatus
+from tests.deadlines import HANG
 from tests.fleet.conftest import schema_of
 from tests.services import postgres
 
@@ -75,7 +76,7 @@ def counts(schema: str) -> dict[str, int]:
 async def all_told(schema: str) -> None:
     """Open transactions of others on the same server hold the feed back, and with it its marks."""
     horizon = "pg_snapshot_xmin(pg_current_snapshot())::text::bigint << 20"
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(HANG):
         while postgres.execute(f"SELECT max(pos) < {horizon} FROM {schema}.feed") != [(True,)]:  # noqa: ASYNC110
             await asyncio.sleep(0.05)
 

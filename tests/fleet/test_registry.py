@@ -17,6 +17,7 @@ from holdfast.errors import WorkerNameTakenError
 from holdfast.types.clock import MICROS
 from holdfast.types.fleet import WorkerRow
 from holdfast.types.status import RunStatus
+from tests.deadlines import HANG
 from tests.fleet.workers import Crew, ended, go_on, settings, stop, until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("FLEET-BAD-06")]
@@ -120,7 +121,7 @@ async def test_worker_is_refused_when_the_one_on_another_machine_is_heard_again(
             await until(lambda: _any(store), "it is announced")
             worker = Worker(on=hf, name="till")
             with pytest.raises(WorkerNameTakenError, match="on afar"):
-                async with asyncio.timeout(10), worker:
+                async with asyncio.timeout(HANG), worker:
                     pass
         finally:
             beating.cancel()

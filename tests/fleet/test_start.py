@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.deadlines import HANG
 from tests.services import absent
 from tests.services.pgcluster import Cluster, binaries, free_port
 
@@ -45,7 +46,7 @@ def holdfast(folder: Path, *args: str) -> list[str]:
 
 
 def _asked(port: int, path: str) -> tuple[int, dict[str, Any]]:
-    connection = HTTPConnection("127.0.0.1", port, timeout=10)
+    connection = HTTPConnection("127.0.0.1", port, timeout=HANG)
     with closing(connection):
         connection.request("GET", path)
         answer = connection.getresponse()
@@ -71,10 +72,12 @@ def test_worker_says_that_its_store_is_away_and_waits_for_it(cluster: Cluster, t
         lines = iter(worker.stderr.readline, "")
         assert any("This worker serves hello" in line for line in lines)
         run = holdfast(tmp_path, "run", "hello.py", "--store", cluster.address)
-        assert subprocess.run(run, cwd=tmp_path, timeout=30, check=False, capture_output=True).returncode == 0
+        assert (
+            subprocess.run(run, cwd=tmp_path, timeout=HANG, check=False, capture_output=True).returncode == 0
+        )
         assert _asked(port, "/readyz") == (200, {"ready": True})
         worker.terminate()
-        assert worker.wait(15) == 0
+        assert worker.wait(HANG) == 0
     finally:
         worker.kill()
         worker.communicate()
@@ -84,7 +87,7 @@ def test_worker_says_that_its_store_is_away_and_waits_for_it(cluster: Cluster, t
 def test_command_says_in_one_sentence_that_its_store_is_away(tmp_path: Path) -> None:
     address = f"postgresql://ada:geheim@127.0.0.1:{free_port()}/d"
     command = holdfast(tmp_path, "run", "hello.py", "--store", address)
-    done = subprocess.run(command, cwd=tmp_path, timeout=30, check=False, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=tmp_path, timeout=HANG, check=False, capture_output=True, text=True)
     assert done.returncode == 4
     assert "cannot be reached" in done.stderr
     assert "Traceback" not in done.stderr
@@ -101,7 +104,7 @@ def test_worker_that_waits_for_its_store_ends_when_it_is_asked_to(cluster: Clust
         assert worker.stderr is not None
         assert "not ready: the store does not answer yet" in worker.stderr.readline()
         worker.terminate()
-        _, said = worker.communicate(timeout=20)
+        _, said = worker.communicate(timeout=HANG)
     finally:
         worker.kill()
     assert (worker.returncode, "Stopped before" in said, "Traceback" in said) == (0, True, False)

@@ -25,6 +25,7 @@ from holdfast.cli.top.figures import FleetSnapshot
 from holdfast.cli.top.screen import FleetView, lines
 from holdfast.types.clock import MICROS
 from holdfast.types.fleet import FleetFigures, LaneFigures, WorkerRow
+from tests.deadlines import HANG
 from tests.fleet.workers import settings, until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("FLEET-OPS-03")]
@@ -166,7 +167,7 @@ def in_terminal(words: list[str], folder: Path, **env: str) -> tuple[int, str]:
     given = kept | {"TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8"} | env
     process = subprocess.Popen(words, cwd=folder, env=given, stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
-    raw, limit, typed = b"", time.monotonic() + 20, False
+    raw, limit, typed = b"", time.monotonic() + HANG, False
     while time.monotonic() < limit:
         if select.select([ours], [], [], 0.1)[0]:
             try:
@@ -178,7 +179,7 @@ def in_terminal(words: list[str], folder: Path, **env: str) -> tuple[int, str]:
             typed = True
         if process.poll() is not None:
             break
-    code = process.wait(5)
+    code = process.wait(HANG)
     os.close(ours)
     return code, raw.decode()
 

@@ -20,7 +20,7 @@ from tests.fleet.torture.run import Outcome, Plan, torture
 from tests.services import absent
 from tests.services.pgcluster import binaries
 
-pytestmark = [pytest.mark.xdist_group("torture"), pytest.mark.timeout(300)]
+pytestmark = pytest.mark.xdist_group("torture")
 
 
 def tortured(folder: Path, **plan: object) -> Outcome:

@@ -11,6 +11,7 @@ import pytest
 from holdfast import Holdfast
 from holdfast.store.rows import RunFilter
 from holdfast.types.status import RunStatus
+from tests.deadlines import HANG
 from tests.fleet.serve import SETTINGS, orders
 from tests.services import prefork
 
@@ -37,7 +38,7 @@ async def test_every_run_ends_when_one_of_two_workers_is_killed(tmp_path: Path, 
         try:
             for number in range(RUNS):
                 await service.create(flow.program(), {"order": f"o-{number}"})
-            async with asyncio.timeout(40):
+            async with asyncio.timeout(HANG):
                 await shipped(ledger, RUNS // 4)
                 workers[0].kill()
                 while not await all_ended(service.store):  # noqa: ASYNC110
@@ -45,7 +46,7 @@ async def test_every_run_ends_when_one_of_two_workers_is_killed(tmp_path: Path, 
         finally:
             for worker in workers:
                 worker.kill()
-                worker.communicate(timeout=10)
+                worker.communicate(timeout=HANG)
         rows = await service.store.list_runs(RunFilter(), after=None, limit=RUNS + 1)
         assert {row.status for row in rows} == {RunStatus.completed}
         assert len(rows) == RUNS

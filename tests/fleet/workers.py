@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import Flow
+from tests.deadlines import HANG
 from tests.services import prefork
 
 JOBS = """
@@ -75,7 +76,7 @@ class Crew:
         for process in self._all:
             if process.poll() is None:
                 process.kill()
-            process.communicate(timeout=10)
+            process.communicate(timeout=HANG)
 
     def flow(self, name: str) -> Flow:
         spec = spec_from_file_location(f"jobs_{abs(hash(str(self.folder)))}", self.folder / "jobs.py")
@@ -120,7 +121,7 @@ class Crew:
         return file
 
 
-async def until(met: Callable[[], bool | Awaitable[bool]], what: str = "", seconds: float = 25) -> None:
+async def until(met: Callable[[], bool | Awaitable[bool]], what: str = "", seconds: float = HANG) -> None:
     limit = asyncio.get_running_loop().time() + seconds
     while True:
         found = met()
@@ -138,7 +139,7 @@ def go_on(worker: prefork.Child) -> None:
     worker.send_signal(signal.SIGCONT)
 
 
-async def ended(worker: prefork.Child, seconds: float = 20) -> int:
+async def ended(worker: prefork.Child, seconds: float = HANG) -> int:
     return await asyncio.to_thread(worker.wait, seconds)
 
 
@@ -147,7 +148,7 @@ async def fetch(port: int, path: str) -> tuple[int, str]:
 
     def get() -> tuple[int, str]:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=8) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=HANG) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()

@@ -12,6 +12,7 @@ from holdfast.testing.crashpoints import Crash, armed
 from holdfast.types.ids import RunId, derived_id
 from holdfast.types.record import Kind
 from holdfast.types.status import HoldStatus
+from tests.deadlines import HANG
 from tests.flows.places import COLD, HOT, RUN, Place, answer, kinds, open_holds, told
 
 pytestmark = pytest.mark.anyio
@@ -389,7 +390,7 @@ async def test_an_expired_hold_wakes_the_run_when_it_waits_in_memory(place: Plac
     while not place.clock.sleeping:  # noqa: ASYNC110
         await asyncio.sleep(0.001)
     place.clock.advance(hours=2)
-    result = await asyncio.wait_for(driving, 5)
+    result = await asyncio.wait_for(driving, HANG)
     assert result.state["end"] == "no"
 
 

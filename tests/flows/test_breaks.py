@@ -18,6 +18,7 @@ from holdfast import (
 from holdfast.store.rows import RunFilter
 from holdfast.testing.crashpoints import Crash, armed
 from holdfast.types.ids import RunId
+from tests.deadlines import HANG
 from tests.flows.conftest import node
 from tests.flows.places import HOT, RUN, Place, answer, open_holds
 from tests.flows.stops import inner, plain, the_stop, with_stop
@@ -238,12 +239,12 @@ async def test_run_that_somebody_drives_takes_a_break_at_once(place: Place) -> N
     hf = await place.hf(HOT)
     driving = asyncio.create_task(flow.run({}, on=hf, run_id=RUN))
     service = await (await place.hf()).service()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(HANG):
         while not await service.holds(RunId(RUN)):  # noqa: ASYNC110
             await asyncio.sleep(0.002)
     await service.request_resume(RUN, breaks=["z"])
     await service.answer((await service.holds(RunId(RUN)))[0].id, "yes")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(HANG):
         while not await service.breakpoints(run=RUN):  # noqa: ASYNC110
             await asyncio.sleep(0.002)
     assert (await the_stop(hf, RUN)).node == "z__breakpoint"

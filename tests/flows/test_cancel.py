@@ -8,6 +8,7 @@ import pytest
 from holdfast import Context, Flow, Holdfast, RunEndedError, RunStatus
 from holdfast.types.ids import RunId
 from holdfast.types.status import HoldStatus
+from tests.deadlines import HANG
 from tests.flows.places import HOT, RUN, Place, kinds, open_holds, told
 
 pytestmark = pytest.mark.anyio
@@ -45,9 +46,9 @@ class Slow:
 
     async def cancelled(self, hf: Holdfast, by: Holdfast) -> Any:
         driving = asyncio.create_task(self.flow.run(on=hf, run_id=RUN))
-        await asyncio.wait_for(self.started.wait(), 5)
+        await asyncio.wait_for(self.started.wait(), HANG)
         await (await by.service()).cancel(RUN, reason="not needed any more")
-        result = await asyncio.wait_for(driving, 5)
+        result = await asyncio.wait_for(driving, HANG)
         assert self.stopped.is_set()
         return result
 
@@ -85,9 +86,9 @@ async def test_a_run_ends_cancelled_when_its_last_handler_finishes_all_the_same(
 
     hf = await place.hf()
     driving = asyncio.create_task(flow.run(on=hf, run_id=RUN))
-    await asyncio.wait_for(started.wait(), 5)
+    await asyncio.wait_for(started.wait(), HANG)
     await (await hf.service()).cancel(RUN)
-    result = await asyncio.wait_for(driving, 5)
+    result = await asyncio.wait_for(driving, HANG)
     assert result.status is RunStatus.cancelled
     assert result.state == {"kept": "what it had"}
 
@@ -157,7 +158,7 @@ async def test_a_run_that_waits_in_memory_ends_when_it_is_cancelled(place: Place
         assert not driving.done()
         await asyncio.sleep(0.001)
     await (await hf.service()).cancel(RUN)
-    result = await asyncio.wait_for(driving, 5)
+    result = await asyncio.wait_for(driving, HANG)
     assert result.status is RunStatus.cancelled
     assert not await open_holds(hf, RUN)
 

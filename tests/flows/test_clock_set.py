@@ -10,6 +10,7 @@ import pytest
 
 from holdfast import Flow, Holdfast, Result, Retry
 from holdfast.types.clock import to_datetime
+from tests.deadlines import HANG
 from tests.flows.places import HOT, Place
 
 pytestmark = pytest.mark.anyio
@@ -38,7 +39,7 @@ def sleeps(length: str | None = "5s", *, until: str | None = None) -> Flow:
 
 
 async def _until_asleep(place: Place, task: asyncio.Task[Any]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG):
         while not place.clock.sleeping and not task.done():  # noqa: ASYNC110
             await asyncio.sleep(0.001)
 
@@ -49,7 +50,7 @@ async def _ran(place: Place, hf: Holdfast, flow: Flow) -> Result:
     await _until_asleep(place, running)
     place.clock.set_by(BACK)
     place.clock.advance(seconds=5)
-    return await asyncio.wait_for(running, 20)
+    return await asyncio.wait_for(running, HANG)
 
 
 @pytest.mark.covers("D-5", "D-33")
@@ -71,7 +72,7 @@ async def test_a_wait_goes_on_when_the_clock_is_set_back_and_its_time_has_not_pa
     await asyncio.sleep(0.05)
     assert not running.done()
     place.clock.advance(seconds=1)
-    assert (await asyncio.wait_for(running, 20)).completed
+    assert (await asyncio.wait_for(running, HANG)).completed
 
 
 @pytest.mark.covers("D-5")
@@ -85,4 +86,4 @@ async def test_a_wait_until_a_moment_goes_by_the_wall_clock_when_that_is_set_bac
     await asyncio.sleep(0.05)
     assert not running.done()
     place.clock.advance(hours=1)
-    assert (await asyncio.wait_for(running, 20)).completed
+    assert (await asyncio.wait_for(running, HANG)).completed

@@ -20,6 +20,7 @@ from holdfast.types.hold import Option
 from holdfast.types.record import Kind, Record
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import HoldTerms
+from tests.deadlines import HANG
 from tests.flows.conftest import node
 from tests.flows.places import Place, answer, told
 from tests.flows.refunds import GIVEN, refund_flow
@@ -190,7 +191,7 @@ async def test_deadline_of_a_person_is_not_forgotten_when_no_process_waits(
     worker = Worker(flow, on=later, poll=0.01)
     async with worker:
         service = await later.service()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(HANG):
             while (await service.get(waiting.run_id)).status not in ("completed", "failed"):  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
     (hold,) = await service.holds(waiting.run_id, open_only=False)
@@ -284,7 +285,7 @@ async def test_every_subscriber_sees_all_events_in_order_and_leaves_nothing_behi
     await asyncio.sleep(0.01)
     await answer(hf, waiting, "approve")
     await flow.resume(waiting.run_id, on=hf)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(HANG):
         first, second, early = await asyncio.gather(*listeners)
     whole = await service.events(waiting.run_id)
     assert first == second == whole

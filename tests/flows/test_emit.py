@@ -7,6 +7,7 @@ import pytest
 
 from holdfast import Context, Event, Flow, Holdfast, Retry
 from holdfast.types.record import Kind
+from tests.deadlines import HANG
 from tests.flows.places import Place, answer, kinds, told
 
 pytestmark = pytest.mark.anyio
@@ -59,7 +60,7 @@ async def test_what_a_node_emits_is_shown_while_it_still_runs(hf: Holdfast) -> N
     @flow.node(effect="read")
     async def talk(ctx: Context) -> dict[str, Any]:
         ctx.emit("hello")
-        await asyncio.wait_for(seen.wait(), 5)
+        await asyncio.wait_for(seen.wait(), HANG)
         return {}
 
     types: list[str] = []

@@ -21,6 +21,7 @@ from holdfast.cli.top.screen import lines
 from holdfast.store.rows import ClaimRequest
 from holdfast.types.ids import RunId
 from holdfast.types.status import RunStatus
+from tests.deadlines import HANG
 from tests.flows.conftest import address_of
 from tests.flows.places import Place
 from tests.handlers.processes import jobs
@@ -42,7 +43,7 @@ class Gate:
 
     def work(self) -> None:
         with self._counted():
-            self.let_out.wait(30)
+            self.let_out.wait(HANG)
 
     async def work_on(self) -> None:
         """Async, and it does not end when it is cancelled."""
@@ -92,7 +93,7 @@ def flow_of(way: str, gate: Gate) -> Flow:
 
 
 async def until(true: Callable[[], bool]) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(HANG):
         while not true():  # noqa: ASYNC110
             await asyncio.sleep(0.005)
 
@@ -152,7 +153,7 @@ async def test_next_run_of_an_entity_starts_when_code_that_was_stopped_has_ended
         await until(lambda: bool(named()))
 
     gate.let_out.set()
-    result = await asyncio.wait_for(driving, 30)
+    result = await asyncio.wait_for(driving, HANG)
     assert result.status == ("failed" if way == "timeout" else "cancelled")
     assert await next_run(hf) == [second]
     assert gate.most == 1
@@ -250,7 +251,7 @@ async def test_next_run_of_an_entity_starts_after_a_killed_worker_s_lease(store:
             process.join()
         (tmp_path / "go").touch()
         async with Worker(flow, on=hf):
-            ends = [await flow.result(run, on=hf, wait=30) for run in runs]
+            ends = [await flow.result(run, on=hf, wait=60) for run in runs]
     assert [end.status for end in ends] == ["cancelled", "completed"]
     # The first was inside when its process was killed; the second alone after that.
     lines = [line.split()[0] for line in trace.read_text().splitlines()]

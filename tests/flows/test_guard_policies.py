@@ -12,6 +12,7 @@ import pytest
 
 from holdfast import Context, Flow, FlowInvalidError, Guard, Holdfast, Result, RunStatus, Violation
 from holdfast.model.graph import NodeKind
+from tests.deadlines import HANG
 from tests.flows.conftest import node
 from tests.flows.places import Place, answer, told
 
@@ -256,7 +257,7 @@ def test_a_guarded_flow_has_the_same_fingerprint_in_every_process() -> None:
     listed = {
         subprocess.run(
             [sys.executable, "-c", source], cwd=ROOT, env={**os.environ, "PYTHONHASHSEED": seed},
-            capture_output=True, text=True, check=True, timeout=50,
+            capture_output=True, text=True, check=True, timeout=HANG,
         ).stdout
         for seed in ("1", "2")
     }  # fmt: skip

@@ -13,6 +13,7 @@ from holdfast import Context, Flow, Holdfast, RunSettings, RunStatus
 from holdfast.runs.worker.recovery import Reaper
 from holdfast.store.rows import RunRow
 from holdfast.types.ids import RunId
+from tests.deadlines import HANG
 from tests.flows.conftest import node
 from tests.flows.places import HOT, RUN, Place, answer
 
@@ -28,7 +29,7 @@ async def row_of(hf: Holdfast) -> RunRow:
 
 
 async def until(hf: Holdfast, status: RunStatus) -> RunRow:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(HANG):
         while True:
             store = await hf.open()
             row = await store.get_run(RunId(RUN))
@@ -95,7 +96,7 @@ async def test_run_is_running_while_another_branch_works(place: Place) -> None:
     hf = await place.hf(WARM)
     async with driven(flow, hf) as task:
         await began.wait()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(HANG):
             while not await (await hf.service()).holds(RunId(RUN)):  # noqa: ASYNC110
                 await asyncio.sleep(0.002)
         assert (await row_of(hf)).status is RunStatus.running

@@ -12,6 +12,7 @@ from holdfast.store.rows import ClaimRequest
 from holdfast.testing.clock import FakeClock
 from holdfast.types.ids import RunId
 from holdfast.types.status import RunStatus
+from tests.deadlines import HANG
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("SAFE-FLEET-01")]
 SECOND = 1_000_000
@@ -48,7 +49,7 @@ class Steps:
         return {}
 
     async def until(self, names: set[str]) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(HANG):
             while self.under_way != names:
                 await self.tick()
 
@@ -167,7 +168,7 @@ async def test_run_that_waits_for_a_person_in_memory_is_parked_for_a_suspect() -
     ):
         service = await hf.service()
         row, _ = await service.create(asking.program(), {})
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(HANG):
             while worker._worker.slots.hot != 1:
                 await steps.tick()
         (run,) = await put(hf, steps, "suspect")

@@ -13,6 +13,7 @@ from holdfast import Context, Flow, FlowInvalidError, RunSettings, RunStatus, Wo
 from holdfast.runs.limits.item_limits import SharedLimit, limits_in_use
 from holdfast.testing.crashpoints import Crash, armed
 from holdfast.types.ids import RunId
+from tests.deadlines import HANG
 from tests.flows.places import HOT, RUN, Place, answer
 
 pytestmark = pytest.mark.anyio
@@ -209,7 +210,7 @@ async def test_places_of_a_dead_worker_are_free_when_its_run_is(place: Place, ma
     place.lapse()
     hf = await place.hf(HOT)
     await Worker(flow, on=hf).run_until_idle()
-    result = await asyncio.wait_for(flow.run({"items": [3]}, on=hf), 20)
+    result = await asyncio.wait_for(flow.run({"items": [3]}, on=hf), HANG)
     assert result.expect().state["out"] == [3]
 
 
@@ -228,7 +229,7 @@ async def test_an_item_that_begins_again_after_a_kill_waits_for_a_place(place: P
     store = await hf.open()
     await store.reclaim(limit=1, max_recoveries=9)
     other = asyncio.ensure_future(flow.run({"items": [2]}, on=hf))
-    await asyncio.wait_for(items.first.wait(), 20)
+    await asyncio.wait_for(items.first.wait(), HANG)
     killed = asyncio.ensure_future(flow.resume(RUN, on=hf))
     for _ in range(500):
         if items.at_work == 2 or any(use.waiters for use in await limits_in_use(store, "default")):
@@ -236,7 +237,7 @@ async def test_an_item_that_begins_again_after_a_kill_waits_for_a_place(place: P
         await asyncio.sleep(0.01)
     at_work = items.at_work
     items.go.set()
-    found = await asyncio.wait_for(asyncio.gather(other, killed), 20)
+    found = await asyncio.wait_for(asyncio.gather(other, killed), HANG)
     assert at_work == 1
     assert [each.expect().state["out"] for each in found] == [[2], [1]]
     assert items.most == 1
@@ -263,7 +264,7 @@ async def test_an_item_that_fails_or_is_given_up_frees_its_place(place: Place) -
 
     other = by_node(items, "other", concurrency=1, limit_key="mail")
     hf = await place.hf(HOT)
-    result = await asyncio.wait_for(flow.run({}, on=hf), 20)
+    result = await asyncio.wait_for(flow.run({}, on=hf), HANG)
     assert items.began[0][0] == 1, result
     assert len(items.began) == 2
 

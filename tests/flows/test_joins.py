@@ -10,6 +10,7 @@ import pytest
 from holdfast import Context, Flow, Holdfast, Result, all_of, any_of, quorum
 from holdfast.testing.conformance.flows import add, trace
 from holdfast.types.status import HoldStatus
+from tests.deadlines import HANG
 from tests.flows.conftest import node, visits_of
 
 pytestmark = pytest.mark.anyio
@@ -52,7 +53,7 @@ async def test_branches_run_at_the_same_time_when_they_fork(hf: Holdfast) -> Non
     for name in ("x", "y", "z"):
 
         async def meets() -> None:
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(HANG):
                 await met.wait()
 
         flow.node(id=name)(meets)
@@ -201,7 +202,7 @@ async def test_join_waits_no_longer_than_needed_when_all_come_in_time(hf: Holdfa
     trace(flow, "j", join=all_of(timeout=20))
     for way in (("a", "b", "j", "end"), ("a", "c", "j")):
         flow.chain(*way)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(HANG):
         result = await flow.run({"log": []}, on=hf)
     assert result.expect().state["log"] == ["a", "b", "c", "j", "end"]
 

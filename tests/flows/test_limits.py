@@ -11,6 +11,7 @@ import pytest
 from holdfast import Flow, Holdfast, InputError, LimitReachedError, Limits, RunStatus, Worker
 from holdfast.errors import FlowInvalidError, StateError
 from holdfast.types.redaction import Secret
+from tests.deadlines import HANG
 
 pytestmark = pytest.mark.anyio
 
@@ -105,7 +106,7 @@ async def test_run_that_waits_for_its_own_place_is_reported(bare_hf: Holdfast, i
         return {}
 
     flow.node(id="work", effect="pure")(nested_in_a_thread if in_a_thread else nested)
-    result = await asyncio.wait_for(flow.run({}, on=bare_hf), 20)
+    result = await asyncio.wait_for(flow.run({}, on=bare_hf), HANG)
     assert result.status is RunStatus.failed
     assert result.error is not None
     assert result.error.code == "gate_shut"

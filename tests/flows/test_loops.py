@@ -11,6 +11,7 @@ from holdfast import Context, Flow, FlowInvalidError, Holdfast, any_of
 from holdfast.testing.conformance.flows import add, trace
 from holdfast.types.ids import RunId
 from holdfast.types.record import Kind
+from tests.deadlines import HANG
 from tests.flows.conftest import node, visits_of
 
 pytestmark = pytest.mark.anyio
@@ -111,7 +112,7 @@ async def test_loser_of_the_last_time_round_is_dropped_when_the_loop_goes_on(hf:
     node(flow, "stop", join=any_of(cancel_losers=True))
     flow.edge("end", "stop")
     flow.edge(slow, "stop")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(HANG):
         result = await flow.run({"n": 0, "log": []}, on=hf)
     assert result.expect().state["log"] == ["top", "quick"] * 3 + ["end"]
     assert stopped == [1, 2, 3]
@@ -154,7 +155,7 @@ async def test_thousand_rounds_stay_cheap_when_the_loop_has_an_exit(hf: Holdfast
     node(flow, "end")
     flow.loop("up", "up", when="n < 1000", max=1000)
     flow.edge("up", "end")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(HANG):
         result = await flow.run({"n": 0}, on=hf)
     assert result.expect().state["n"] == 1000
 

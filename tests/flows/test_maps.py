@@ -9,6 +9,7 @@ import pytest
 
 from holdfast import Context, Flow, Holdfast, Retry
 from holdfast.testing.conformance.flows import add
+from tests.deadlines import HANG
 from tests.flows.conftest import node
 
 pytestmark = pytest.mark.anyio
@@ -198,7 +199,7 @@ async def test_thousand_items_are_not_quadratic_when_they_run_at_once(hf: Holdfa
         return item
 
     flow.map("each", over="items", body=body, into="out")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(HANG):
         result = await flow.run({"items": list(range(1000))}, on=hf)
     assert result.expect().state["out"] == list(range(1000))
 

@@ -10,6 +10,7 @@ from holdfast import Holdfast
 from holdfast.attractor.event_mapper import EventMapper
 from holdfast.runs.service import RunService
 from holdfast.types.event import Event
+from tests.deadlines import HANG
 from tests.flows.refunds import GIVEN, refund_flow
 from tests.flows.test_prune import counting
 
@@ -74,7 +75,7 @@ async def test_stream_of_a_pruned_run_ends(bare_hf: Holdfast, keep: int) -> None
     run = (await counting().run({"n": 0}, on=bare_hf)).expect().run_id
     service = await bare_hf.service()
     assert await service.prune(run, keep=keep) > 0
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(HANG):
         found = [event async for event in service.stream(run)]
     assert covered(found) == list(range(1, (await service.get(run)).event_seq + 1))
 

@@ -9,6 +9,7 @@ import pytest
 from holdfast import Flow, Holdfast, Result, Worker
 from holdfast.errors import VersionMismatchError
 from holdfast.testing.clock import FakeClock
+from tests.deadlines import HANG
 from tests.flows.conftest import node
 
 pytestmark = pytest.mark.anyio
@@ -30,11 +31,11 @@ async def test_submitted_run_stands_until_a_worker_takes_it(bare_hf: Holdfast) -
     standing = await flow.result(run, on=bare_hf)
     assert standing.status == "pending"
     async with Worker(flow, on=bare_hf, lanes=["slow"], poll=0.05, hot_hold=0.0):
-        asked = await flow.result(run, on=bare_hf, wait=20)
+        asked = await flow.result(run, on=bare_hf, wait=60)
         assert asked.status == "pending_input"
         service = await bare_hf.service()
         await service.answer(asked.holds[0].id, "yes", by="user:you")
-        done = await asyncio.wait_for(_ended(flow, run, bare_hf), 20)
+        done = await asyncio.wait_for(_ended(flow, run, bare_hf), HANG)
     assert done.status == "completed"
     assert done.state["given"] == 7
     assert done.state["y"] == 2

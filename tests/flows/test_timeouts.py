@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast import Context, Flow, Holdfast, Retry, RunStatus
+from tests.deadlines import HANG
 from tests.flows.places import told
 
 pytestmark = pytest.mark.anyio
@@ -87,7 +88,7 @@ async def test_a_threads_result_is_dropped_and_its_context_raises_when_it_took_t
 
     @flow.node(effect="read", timeout=0.02)
     def slow(ctx: Context) -> dict[str, Any]:
-        gate.wait(5)
+        gate.wait(HANG)
         for use in (lambda: ctx.emit("late"), lambda: ctx.artifact("a", 1), lambda: ctx.step("s", print)):
             try:
                 use()
@@ -101,7 +102,7 @@ async def test_a_threads_result_is_dropped_and_its_context_raises_when_it_took_t
     assert result.error is not None
     assert result.error.code == "node_timeout"
     gate.set()
-    assert await asyncio.to_thread(ended.wait, 5)
+    assert await asyncio.to_thread(ended.wait, HANG)
     assert len(raised) == 3
     assert "timeout passed" in str(raised[0])
     assert not await told(hf, result, "node.emitted")
@@ -128,7 +129,7 @@ async def test_the_timeout_does_not_run_while_a_person_thinks(hf: Holdfast) -> N
     (hold,) = open_holds
     await asyncio.sleep(0.1)  # longer than the handler may take
     await service.answer(hold.id, "yes")
-    result = await asyncio.wait_for(driving, 5)
+    result = await asyncio.wait_for(driving, HANG)
     await hot.close()
     assert result.state == {"said": "yes"}
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast import Flow, RunSettings, RunStatus, all_of
+from tests.deadlines import HANG
 from tests.flows.places import Place, answer, open_holds, told
 
 pytestmark = pytest.mark.anyio
@@ -99,7 +100,7 @@ async def test_a_short_timer_is_waited_for_in_memory(place: Place) -> None:
         await asyncio.sleep(0.001)
     assert log == ["before"]
     place.clock.advance(seconds=5)
-    assert (await asyncio.wait_for(driving, 5)).completed
+    assert (await asyncio.wait_for(driving, HANG)).completed
 
 
 @pytest.mark.covers("D-31", "RS-PAUSE-7")

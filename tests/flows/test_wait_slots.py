@@ -11,6 +11,7 @@ from holdfast import Flow, Holdfast, Retry, RunSettings, Worker
 from holdfast.testing.clock import FakeClock
 from holdfast.types.ids import RunId
 from holdfast.types.status import RunStatus
+from tests.deadlines import HANG
 from tests.flows.test_worker import put, status
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("SAFE-FLEET-02")]
@@ -105,7 +106,7 @@ async def test_urgent_run_starts_at_once_beside_more_waits_than_there_are_slots(
             run = await put(hf, urgent)
             await _until(lambda: _ended(hf, [run]))
             await _until(lambda: _is_free(worker))
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(HANG):
                 while not await _ended(hf, runs):
                     clock.advance(seconds=seconds / 4)
                     await asyncio.sleep(0.005)
@@ -134,7 +135,7 @@ async def _ended(hf: Holdfast, runs: list[RunId]) -> bool:
 
 
 async def _until(done: Callable[[], object]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG):
         while not await done():  # noqa: ASYNC110
             await asyncio.sleep(0.005)
 
@@ -162,14 +163,14 @@ async def test_no_more_runs_than_slots_are_at_work_when_waits_end_together() -> 
             await _until(lambda: _all_wait(hf, runs))
             # Those that could wake up while others are at work are parked first.
             await _until(lambda: _few_in_memory(hf, runs))
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(HANG):
                 while at_work < SLOTS:
                     clock.advance(seconds=1)
                     await asyncio.sleep(0.005)
             clock.advance(seconds=60)
             await asyncio.sleep(0.05)
             door.set()
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(HANG):
                 while not await _ended(hf, runs):
                     clock.advance(seconds=1)
                     await asyncio.sleep(0.005)

@@ -16,6 +16,7 @@ from holdfast.store.rows import ClaimRequest
 from holdfast.testing.clock import FakeClock
 from holdfast.types.ids import RunId
 from holdfast.types.status import RunStatus
+from tests.deadlines import HANG
 
 pytestmark = pytest.mark.anyio
 SECOND = 1_000_000
@@ -71,7 +72,7 @@ async def status(hf: Holdfast, run: RunId) -> RunStatus:
     return (await (await hf.service()).get(run)).status
 
 
-async def until(hf: Holdfast, run: RunId, wanted: RunStatus, *, patience: float = 5.0) -> None:
+async def until(hf: Holdfast, run: RunId, wanted: RunStatus, *, patience: float = HANG) -> None:
     async with asyncio.timeout(patience):
         while await status(hf, run) is not wanted:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
@@ -230,7 +231,7 @@ async def test_worker_goes_on_when_the_answer_comes_while_the_run_is_in_memory(h
 
     async with Worker(flow, on=hf, poll=0.02) as worker:
         holds = []
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(HANG):
             while not holds:
                 holds = await service.holds(run)
                 await asyncio.sleep(0.01)
@@ -252,7 +253,7 @@ async def test_worker_parks_a_waiting_run_when_the_hot_time_is_over(hf: Holdfast
         await until(hf, run, RunStatus.pending_input)
         assert worker._worker is not None
         # Its status says so while it is in memory, too; parked means that nobody has it any more.
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(HANG):
             held = True
             while held:
                 await asyncio.sleep(0.01)
@@ -291,7 +292,7 @@ async def test_memory_that_is_full_of_waiting_runs_keeps_no_other_from_beginning
 async def until_told_to_stop(worker: Worker, run: str) -> None:
     made = worker._worker
     assert made is not None
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG):
         while not made.runtime.drivers[RunId(run)].session.draining:  # noqa: ASYNC110
             await asyncio.sleep(0.005)
 
@@ -371,7 +372,7 @@ async def test_worker_ends_a_driver_quietly_when_its_lease_was_taken(
             clock.advance(minutes=5)
             assert await store.claim(ClaimRequest(worker="other", ttl=600 * SECOND, run=run))
             may_end.set()
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(HANG):
                 while worker._worker._runs:  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
         assert (await (await hf.service()).get(run)).worker == "other"
@@ -436,7 +437,7 @@ async def test_worker_lets_others_go_first_when_its_code_is_refused(hf: Holdfast
     service = await hf.service()
     await service.answer((await service.holds(run))[0].id, "yes")
 
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(HANG):
         await Worker(with_code(_something_else), on=Holdfast(await hf.open())).run_until_idle()
 
     row = await service.get(run)
@@ -468,7 +469,7 @@ async def test_timer_sweep_wakes_a_parked_run_when_its_time_has_come() -> None:
 
 async def test_worker_leaves_when_it_is_stopped_before_it_began(hf: Holdfast) -> None:
     worker = Worker(on=hf)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(HANG):
         async with worker:
             pass  # stopped before its first turn
         async with worker:
@@ -490,7 +491,7 @@ async def test_a_worker_goes_on_with_a_duty_when_a_slip_ended_it(monkeypatch: py
             await asyncio.sleep(60)
 
         monkeypatch.setattr(worker.reaper, "serve", slip)
-        async with worker, asyncio.timeout(5):
+        async with worker, asyncio.timeout(HANG):
             await swept.wait()
 
 
@@ -504,7 +505,7 @@ async def test_a_worker_says_so_when_it_cannot_claim_for_a_slip(monkeypatch: pyt
 
         monkeypatch.setattr(worker, "_claim", slip)
         with pytest.raises(TypeError, match="a slip"):
-            await asyncio.wait_for(worker.serve(), 5)
+            await asyncio.wait_for(worker.serve(), HANG)
 
 
 @pytest.mark.covers("CORE-WORK-08")
@@ -518,7 +519,7 @@ async def test_a_worker_that_works_until_idle_stops_when_it_is_asked_to() -> Non
         while await status(hf, run) is not RunStatus.running:  # noqa: ASYNC110
             await asyncio.sleep(0.001)
         await worker.stop()
-        await asyncio.wait_for(working, 5)
+        await asyncio.wait_for(working, HANG)
         assert await status(hf, run) is RunStatus.resumable
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from holdfast import Flow, Holdfast, RunSettings, RunStatus, Worker
 from holdfast.runs.driver.loop_watchdog import LoopWatchdog
+from tests.deadlines import HANG
 
 SETTINGS = RunSettings(lease_ttl=1.0, poll=0.02, grace=0.2)
 
@@ -30,9 +31,9 @@ class Scene:
 
         @flow.node
         async def block() -> None:
-            self.waits.wait(20)
+            self.waits.wait(HANG)
             self.blocks.set()
-            self.over.wait(40)
+            self.over.wait(HANG)
 
         return flow
 
@@ -65,8 +66,8 @@ async def test_neighbours_resume_on_another_worker_when_the_loop_is_blocked(
         stop = threading.Thread(target=first_worker, args=(address, (blocker, neighbour), scene, ended))
         stop.start()
         try:
-            assert await asyncio.to_thread(scene.blocks.wait, 20)
-            async with Worker(blocker, neighbour, on=hf, name="second"), asyncio.timeout(30):
+            assert await asyncio.to_thread(scene.blocks.wait, HANG)
+            async with Worker(blocker, neighbour, on=hf, name="second"), asyncio.timeout(HANG):
                 while (await service.get(beside.id)).status is not RunStatus.completed:  # noqa: ASYNC110
                     await asyncio.sleep(0.05)
                 # The one that blocks keeps its lease: it may still finish.
@@ -77,7 +78,7 @@ async def test_neighbours_resume_on_another_worker_when_the_loop_is_blocked(
         finally:
             scene.over.set()
             ended.set()
-            await asyncio.to_thread(stop.join, 20)
+            await asyncio.to_thread(stop.join, HANG)
     assert scene.done_by == ["second"]
     texts = [record.getMessage() for record in caplog.records]
     (named,) = [text for text in texts if "blocks the event loop" in text]

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from holdfast import Flow, Holdfast, RunSettings, RunStatus, Worker
+from tests.deadlines import HANG
 from tests.flows.places import told
 from tests.handlers.callables import BOTH, PLAIN, Bad, Case
 from tests.handlers.misbehaviours import OF_TASKS, RAISED, as_coroutine, cancels_itself_and_returns
@@ -15,7 +16,7 @@ from tests.handlers.misbehaviours import OF_TASKS, RAISED, as_coroutine, cancels
 pytestmark = pytest.mark.anyio
 SETTINGS = RunSettings(grace=0.2, poll=0.02, hot_timer=0.0)
 # Only a hanging worker takes so long.
-PATIENCE = 20.0
+PATIENCE = HANG
 
 PLAIN_CASES = [(kind, bad) for kind in (*BOTH, *PLAIN) for bad in RAISED]
 ASYNC_CASES = [(kind, as_coroutine(bad)) for kind in BOTH for bad in (*RAISED, *OF_TASKS)]

@@ -15,6 +15,7 @@ from holdfast.model.calls import boundary
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunFilter
 from holdfast.types.ids import RunId
+from tests.deadlines import HANG
 from tests.handlers import callables
 
 pytestmark = pytest.mark.anyio
@@ -148,7 +149,7 @@ async def test_a_disowned_handler_cannot_use_its_context(stubborn: Stubborn) -> 
     async with Holdfast("memory:", settings=SETTINGS) as hf:
         result = await flow.run(on=hf)
         stubborn.released = True
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(HANG):
             while not met:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         assert result.failed
@@ -210,6 +211,6 @@ async def start(service: RunService, flow: Flow) -> RunId:
 async def until(service: RunService, run: RunId, wanted: RunStatus, worker: Worker | None = None) -> None:
     if worker is not None:
         await worker.run_until_idle()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG):
         while (await service.get(run)).status is not wanted:  # noqa: ASYNC110
             await asyncio.sleep(0.01)

@@ -13,6 +13,7 @@ import pytest
 
 from holdfast import Flow, Holdfast
 from holdfast.model.calls.threads import run_in_thread
+from tests.deadlines import HANG
 
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
@@ -109,7 +110,7 @@ def test_plain_functions_run_in_the_child_of_a_fork_after_they_ran_in_its_parent
     child = os.fork()
     if child == 0:
         try:
-            os._exit(asyncio.run(asyncio.wait_for(run_in_thread(lambda: 7), 20)))
+            os._exit(asyncio.run(asyncio.wait_for(run_in_thread(lambda: 7), HANG)))
         finally:
             os._exit(99)
     _, status = os.waitpid(child, 0)

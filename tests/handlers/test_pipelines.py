@@ -14,6 +14,7 @@ from holdfast.attractor.interviewers import CallbackInterviewer
 from holdfast.attractor.registry import HandlerRegistry
 from holdfast.attractor.runner import Runner
 from tests.attractor.run import line
+from tests.deadlines import HANG
 from tests.handlers.misbehaviours import OF_TASKS, RAISED, as_coroutine
 
 pytestmark = pytest.mark.anyio
@@ -57,7 +58,7 @@ CASES = [
 @pytest.mark.parametrize(("kind", "bad"), CASES)
 async def test_only_the_stage_fails_when_its_code_misbehaves(kind: Any, bad: Bad, tmp_path: Path) -> None:
     text, options, ends = kind(bad)
-    async with Holdfast("memory:", settings=RunSettings(poll=0.02)) as hf, asyncio.timeout(20):
+    async with Holdfast("memory:", settings=RunSettings(poll=0.02)) as hf, asyncio.timeout(HANG):
         result = await Runner(hf, logs_root=tmp_path, **options).run(text)
         row = await (await hf.service()).get(result.run_id)
         assert row.status in ends

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import Flow, Holdfast, RunSettings, RunStatus, Worker
+from tests.deadlines import HANG
 from tests.handlers.processes import contexts, effects, jobs, limited, maps
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("SAFE-HANDLER-07")]
@@ -68,7 +69,7 @@ async def test_the_process_is_killed_at_the_timeout_of_its_node(hf: Holdfast, tm
 
 async def test_the_process_is_killed_when_its_run_is_cancelled(hf: Holdfast, tmp_path: Path) -> None:
     service, file = await hf.service(), tmp_path / "pid"
-    async with Worker(jobs, on=hf), asyncio.timeout(40):
+    async with Worker(jobs, on=hf), asyncio.timeout(HANG):
         row, _ = await service.create(jobs.program(), {"way": "hangs", "folder": str(tmp_path)})
         while not file.exists() or not file.read_text():  # noqa: ASYNC110
             await asyncio.sleep(0.02)
@@ -127,7 +128,7 @@ def work(s):
 def test_the_command_line_runs_a_file_and_its_process_ends_with_it(tmp_path: Path) -> None:
     (tmp_path / "alone.py").write_text(FILE)
     command = [sys.executable, "-m", "holdfast", "run", "alone.py", "--json"]
-    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=50, check=False)
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=HANG, check=False)
     assert ended.returncode == 0, ended.stderr
     assert json.loads(ended.stdout)["state"]["pid"] == int((tmp_path / "pid").read_text())
     (tmp_path / "pid").unlink()
@@ -142,7 +143,7 @@ def test_the_command_line_runs_a_file_and_its_process_ends_with_it(tmp_path: Pat
 
 
 def wait_until(check: Callable[[], bool]) -> None:
-    until = time.monotonic() + 40
+    until = time.monotonic() + HANG
     while not check():
         assert time.monotonic() < until
         time.sleep(0.02)

@@ -89,7 +89,6 @@ def test_tests_that_are_all_skipped_prove_nothing(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.covers("USERS-OPENAI")
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize("partner", OUTSIDE, ids=lambda each: each.name)
 def test_the_tests_of_a_partner_outside_the_lock_pass_where_it_is_installed(partner: Partner) -> None:
     """`make partners` runs all of them, also those with many processes."""

@@ -12,7 +12,7 @@ import pytest
 
 from tools.docs import ROOT
 
-pytestmark = [pytest.mark.covers("IN-83", "USERS-PYTEST"), pytest.mark.timeout(180)]
+pytestmark = pytest.mark.covers("IN-83", "USERS-PYTEST")
 
 FLOWS = """
 import pytest

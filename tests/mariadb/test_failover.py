@@ -19,6 +19,7 @@ from holdfast.store.rows import ClaimRequest
 from holdfast.store.sql.mariadb import MariadbStore
 from holdfast.types.ids import RunId
 from holdfast.types.status import RunStatus
+from tests.deadlines import HANG
 from tests.services import absent, mariadb
 from tests.services.mariadb_server import MariadbServer, programs
 
@@ -82,7 +83,7 @@ def flow_of(paid: list[str]) -> Flow:
 
 
 async def until(service: RunService, run: RunId, status: RunStatus) -> None:
-    async with asyncio.timeout(40):
+    async with asyncio.timeout(HANG):
         while (await service.get(run)).status is not status:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
 

@@ -16,6 +16,7 @@ from holdfast import Flow, Holdfast, RunSettings, Worker
 from holdfast.errors import StoreUnavailableError
 from holdfast.store.open import open_store
 from holdfast.types.document import Document
+from tests.deadlines import HANG
 from tests.fleet.test_doctor import doctor
 from tests.proxy import Proxy
 from tests.services import absent, mariadb
@@ -88,7 +89,7 @@ async def test_run_goes_on_when_the_server_is_restarted_in_the_middle(
     flow.chain(*names)
     async with Holdfast(own, settings=FAST) as hf:
         run = (await (await hf.service()).create(flow.program(), {"n": 0}))[0]
-        async with Worker(flow, on=hf, poll=0.05), asyncio.timeout(50):
+        async with Worker(flow, on=hf, poll=0.05), asyncio.timeout(HANG):
             while not ledger.exists() or len(ledger.read_text().split()) < 3:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
             await asyncio.to_thread(server.stop)
@@ -106,7 +107,7 @@ async def test_call_ends_with_an_error_in_time_when_the_server_does_not_answer(
     store = await open_store(f"{own}&statement_timeout=1&timeout=1")
     server.freeze()
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANG):
             with pytest.raises(StoreUnavailableError):
                 await store.put_document(named("a"))
     finally:

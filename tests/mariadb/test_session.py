@@ -18,6 +18,7 @@ from holdfast.store.sql.mariadb.lost_runs import LOSSES
 from holdfast.store.sql.mariadb.pool import LoopPool, MariadbPools
 from holdfast.store.sql.server_clock import ServerClock
 from holdfast.types.document import Document
+from tests.deadlines import HANG
 from tests.services import absent, mariadb
 from tests.services.mariadb_server import MariadbServer, programs
 
@@ -183,7 +184,7 @@ async def test_write_is_completed_when_its_caller_is_cancelled(store: MariadbSto
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(HANG):
         while await store.document("t", "k", "n") is None:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 

@@ -20,6 +20,7 @@ from holdfast.types.ids import HoldId
 from holdfast.types.queue_message import MessageClaim, MessageRow, MessageState
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import Actor, operator
+from tests.deadlines import HANG
 from tests.queues.conftest import Office
 
 pytestmark = pytest.mark.anyio
@@ -98,7 +99,7 @@ async def test_message_wakes_the_run_that_waits_for_it(
         run, queues = await flow.run({}, on=hf), await hf.queues()
         for number in (1, 2):
             await queues.publish(*TASKS, {"n": number}, id=f"t{number}")
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANG):
             while not (found := await flow.result(run.run_id, on=hf)).completed:  # noqa: ASYNC110
                 await asyncio.sleep(0.02)
     assert found.state["done"] in (1, 2)

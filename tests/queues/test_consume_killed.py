@@ -15,6 +15,7 @@ from holdfast import Flow, Holdfast, Worker
 from holdfast.queues import consume
 from holdfast.testing.clock import FakeClock
 from holdfast.types.queue_message import MessageState
+from tests.deadlines import HANG
 from tests.services.prefork import started
 
 TASKS = ("support", "tasks")
@@ -62,7 +63,7 @@ async def test_message_is_neither_lost_nor_taken_twice_when_its_worker_is_killed
 ) -> None:
     store = f"sqlite:{tmp_path / 'q.db'}"
     process = started(killed_worker, (store, moment))
-    await asyncio.to_thread(process.join, 50)
+    await asyncio.to_thread(process.join, HANG)
     assert process.exitcode == -signal.SIGKILL
     # Leases of the killed process have ended; its claim on the message has not, but it is the run's own.
     clock = FakeClock(datetime.now(UTC) + timedelta(seconds=90))

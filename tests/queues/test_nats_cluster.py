@@ -22,6 +22,7 @@ from holdfast.queues.transport import Ack
 from holdfast.testing.clock import FakeClock
 from holdfast.types.outbox import OutboxState
 from holdfast.types.status import HoldStatus
+from tests.deadlines import HANG
 from tests.queues.test_nats import Foreign
 from tests.queues.test_nats_story import NatsOffice, bound_to, event
 from tests.services.nats import DONE, OPEN, NatsCluster, NatsServer
@@ -164,7 +165,7 @@ async def _round(tmp_path: Path, cluster: NatsCluster, count: int, kills: tuple[
 
 
 async def _ready(office: NatsOffice) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(HANG):
         while True:
             try:
                 await office.transport.jetstream()

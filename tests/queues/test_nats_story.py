@@ -23,6 +23,7 @@ from holdfast.types.hold import HoldRow
 from holdfast.types.outbox import OutboxState
 from holdfast.types.queue_message import COMPLETED_EVENT, REJECTED, MessageFilter, MessageState
 from holdfast.types.status import HoldStatus
+from tests.deadlines import HANG
 from tests.holds.notify.servers import Certificate
 from tests.queues.conftest import DANA, PLACE, Office
 from tests.queues.test_nats import Foreign, foreign, nats_server  # noqa: F401  # fixtures
@@ -93,7 +94,7 @@ def refund() -> Flow:
     return flow
 
 
-async def until(check: Any, seconds: float = 30.0) -> Any:
+async def until(check: Any, seconds: float = HANG) -> Any:
     async with asyncio.timeout(seconds):
         while not (found := await check()):  # noqa: ASYNC110
             await asyncio.sleep(0.02)

@@ -20,6 +20,7 @@ from holdfast.testing.transports import MemoryInbound, MemoryTransport
 from holdfast.types.outbox import OutboxState
 from holdfast.types.queue_message import MessageFilter, MessageState
 from holdfast.types.status import HoldStatus
+from tests.deadlines import HANG
 from tests.queues.conftest import DANA, PLACE, Office, anybody
 
 pytestmark = pytest.mark.anyio
@@ -210,7 +211,7 @@ async def test_worker_receives_while_it_serves(bound: Bound) -> None:
     (out,) = bound.sent()
     serving = asyncio.create_task(bound.queues.serve())
     bound.broker.complete(out, msgspec.json.decode(completion(out)))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG):
         while (await bound.hold(hold.id)).status is HoldStatus.pending:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     serving.cancel()

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from holdfast import Flow, Holdfast
 from holdfast.checkpoint.checkpoint import CheckpointMeta
 from holdfast.runs.service import RunService
+from tests.deadlines import HANG
 
 T = TypeVar("T")
 State = dict[str, Any]
@@ -80,7 +81,7 @@ async def listed(hf: Holdfast, run: str) -> list[CheckpointMeta]:
 
 async def until(found: Callable[[], Awaitable[T]]) -> T:
     """Look until there is something, for five seconds."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(HANG):
         while not (what := await found()):  # noqa: ASYNC110
             await asyncio.sleep(0.005)
     return what

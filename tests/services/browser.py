@@ -20,10 +20,11 @@ from typing import Any
 
 from websockets.sync.client import ClientConnection, connect
 
+from tests.deadlines import HANG
 from tests.services import absent
 
 NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "chrome")
-PATIENCE = 30.0
+PATIENCE = HANG
 
 
 def program() -> str:

@@ -15,10 +15,11 @@ from functools import cache
 from pathlib import Path
 
 from holdfast.queues.nats_names import NatsNames
+from tests.deadlines import HANG
 from tests.services import absent
 from tests.services.s3 import free_ports
 
-_STARTED_WITHIN = 30.0
+_STARTED_WITHIN = HANG
 NAMES = NatsNames()
 OPEN, DONE, INBOUND, DEAD = NAMES.open, NAMES.done, NAMES.inbound, NAMES.dead
 

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.api.pages.assets import FOLDER
+from tests.deadlines import HANG
 from tests.services import absent
 
-PATIENCE = 40.0
+PATIENCE = HANG
 
 
 def program() -> Path:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from tests.deadlines import HANG
 from tests.services import absent, postgres
 from tests.services.pgcluster import UNPRIVILEGED, free_port, wait_for_port
 
@@ -59,5 +60,5 @@ def pooler(mode: str = "transaction", to: str | None = None) -> Iterator[str]:
         yield f"postgresql://{parts.username}@127.0.0.1:{port}{parts.path}"
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(HANG)
         shutil.rmtree(folder, ignore_errors=True)

@@ -16,6 +16,8 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from tests.deadlines import HANG
+
 UNPRIVILEGED = "nobody"
 
 
@@ -135,7 +137,7 @@ class Cluster:
         given = ("-XAtq", "-h", "127.0.0.1", "-p", self.port, "-U", "postgres", "-d", "postgres")
         return self.run("psql", *given, *commands)
 
-    def wait_for(self, query: str, seconds: float = 20.0) -> None:
+    def wait_for(self, query: str, seconds: float = HANG) -> None:
         """Until it has a row."""
         deadline = time.monotonic() + seconds
         while not self.sql(query).strip():
@@ -223,7 +225,7 @@ def _lives(pid: int) -> bool:
         return False
 
 
-def wait_for_port(port: int, seconds: float = 10.0) -> None:
+def wait_for_port(port: int, seconds: float = HANG) -> None:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         with socket.socket() as probe:

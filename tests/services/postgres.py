@@ -18,6 +18,7 @@ from functools import cache
 from typing import Any, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 
+from tests.deadlines import HANG
 from tests.services import absent
 from tests.services.pgcluster import Cluster, binaries
 
@@ -103,7 +104,7 @@ async def empty(schema: str) -> None:
 async def _execute(address: str, sql: str) -> list[tuple[object, ...]]:
     import asyncpg
 
-    connection = await asyncpg.connect(address, timeout=10)
+    connection = await asyncpg.connect(address, timeout=HANG)
     try:
         if sql.lstrip().upper().startswith("SELECT"):
             return [tuple(row) for row in await connection.fetch(sql)]

@@ -23,6 +23,8 @@ from multiprocessing.reduction import DupFd
 from pathlib import Path
 from typing import IO, Any
 
+from tests.deadlines import HANG
+
 # The one fork server of a process: nothing else in the tests may say what it imports.
 _SERVER = multiprocessing.get_context("forkserver")
 _MODULES = "tests.services.prefork_modules"
@@ -120,7 +122,7 @@ class Child:
 
 def run(
     module: str, words: Sequence[object], *, cwd: Path, env: Mapping[str, str], stdin: str = "",
-    timeout: float = 50,
+    timeout: float = HANG,
 ) -> subprocess.CompletedProcess[str]:  # fmt: skip
     child = Child(module, words, cwd=cwd, env=env, stdin=stdin)
     out, err = child.communicate(timeout)

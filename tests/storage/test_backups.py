@@ -12,6 +12,7 @@ import pytest
 
 from holdfast import Flow, Holdfast
 from holdfast.store import open as stores
+from tests.deadlines import HANG
 from tests.services import absent
 from tests.services.pgcluster import Cluster, binaries
 
@@ -74,7 +75,7 @@ async def test_postgresql_store_comes_back_with_the_commands_of_its_page(
             each.replace(f"{ADDRESS}/holdfast", cluster.address).replace(ADDRESS, base) for each in command
         ]
         done = subprocess.run(
-            [str(folder / name), *given[1:]], cwd=tmp_path, capture_output=True, text=True, timeout=50
+            [str(folder / name), *given[1:]], cwd=tmp_path, capture_output=True, text=True, timeout=HANG
         )
         assert done.returncode == 0, (given, done.stderr)
 

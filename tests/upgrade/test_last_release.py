@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from holdfast.store.sql.postgres.migration_files import RELEASED, migrations
+from tests.deadlines import HANG
 from tests.services import postgres
 from tests.upgrade.last_release import environment, unpack
 
-# Many processes are started one after another, each of which loads a whole package.
-pytestmark = [pytest.mark.covers("FLEET-PG-11"), pytest.mark.timeout(180)]
+pytestmark = pytest.mark.covers("FLEET-PG-11")
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ class Side:
         finally:
             if dies:
                 process.kill()
-            process.communicate(timeout=30)
+            process.communicate(timeout=HANG)
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def lines(side: Side) -> list[tuple[str, str, str]]:
     return [(order, what, who) for order, what, who in (line.split() for line in text.splitlines())]
 
 
-def wait_for(side: Side, what: str, numbers: range, seconds: float = 30) -> None:
+def wait_for(side: Side, what: str, numbers: range, seconds: float = HANG) -> None:
     deadline = time.monotonic() + seconds
     wanted = {str(number) for number in numbers}
     while time.monotonic() < deadline:
@@ -90,7 +90,7 @@ def wait_for(side: Side, what: str, numbers: range, seconds: float = 30) -> None
 def wait_until_asked(side: Side, count: int) -> None:
     schema = side.address.partition("schema=")[2]
     asked = f"SELECT count(*) FROM {schema}.holds WHERE status = 'pending'"
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + HANG
     while postgres.execute(asked) != [(count,)]:
         assert time.monotonic() < deadline, "not all asked"
         time.sleep(0.05)
@@ -154,7 +154,7 @@ def test_old_command_line_works_until_the_upgrade_is_finished_and_is_then_refuse
         assert "session" in refused.stderr
         assert postgres.execute(f"SELECT max(number) FROM {schema}.migrations") == [(RELEASED,)]
 
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + HANG
     while (done := new.cli("migrate", "--finish")).returncode:
         # It died, and what it had is its own until the lease is over.
         assert "not registered" in done.stderr

@@ -28,6 +28,7 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
+from tests.deadlines import HANG
 from tests.services import absent
 from tests.services.browser import program
 from tests.services.prefork import Child
@@ -40,7 +41,7 @@ FLOWS = Path(__file__).with_name("flows.py")
 SCREENS = web.ROOT / "build" / "screens"
 AXE = web.WEB / "node_modules" / "axe-core" / "axe.min.js"
 LEVELS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
-PATIENCE = 30_000
+PATIENCE = 60_000
 expect.set_options(timeout=PATIENCE)
 look_often()
 
@@ -93,7 +94,7 @@ class WebServer:
 
     def start_again(self) -> None:
         """After its process has ended."""
-        self.child.wait(30)
+        self.child.wait(HANG)
         if self.child.stdout is not None:
             self.child.stdout.close()
         self.start()
@@ -102,24 +103,24 @@ class WebServer:
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
         data = None if body is None else json.dumps(body).encode()
         try:
-            with urlopen(Sent(self.address + path, data, headers, method=method), timeout=30) as answer:
+            with urlopen(Sent(self.address + path, data, headers, method=method), timeout=HANG) as answer:
                 return json.load(answer)
         except HTTPError as refused:
             if refused.code != 428:
                 raise
         headers["If-Match"] = "*"  # whatever is there
-        with urlopen(Sent(self.address + path, data, headers, method=method), timeout=30) as answer:
+        with urlopen(Sent(self.address + path, data, headers, method=method), timeout=HANG) as answer:
             return json.load(answer)
 
     def claim(self, number: str, flow: str = "claims") -> dict[str, Any]:
         """A run that waits for its decision."""
-        run = self.api("POST", "/v1/runs", {"flow": flow, "input": {"number": number}, "wait": 20})
+        run = self.api("POST", "/v1/runs", {"flow": flow, "input": {"number": number}, "wait": 60})
         (hold,) = self.api("GET", f"/v1/holds?run={run['id']}")["items"]
         return hold
 
     def stop(self) -> None:
         self.child.terminate()
-        self.child.wait(30)
+        self.child.wait(HANG)
         if self.child.stdout is not None:
             self.child.stdout.close()
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 from playwright.sync_api import Page
 
+from tests.deadlines import HANG
 from tests.web.conftest import WebServer
 from tools import web
 
@@ -35,5 +36,5 @@ def mounted(server: WebServer, page: Page) -> Iterator[str]:
         page.goto("about:blank")  # its requests end before its server does
     finally:
         child.terminate()
-        child.wait(30)
+        child.wait(HANG)
         child.stdout.close()

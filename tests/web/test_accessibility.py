@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 from tests.web.conftest import Opener, WebServer, inspect, too_wide
 from tests.web.people import open_hold
 
-pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("web")]
+pytestmark = pytest.mark.xdist_group("web")
 
 FOCUSED = """() => {
   const each = document.activeElement;

@@ -12,7 +12,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.web.approval_flows import LARGE
 from tests.web.conftest import Opener, WebServer, inspect
 
-pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("web")]
+pytestmark = pytest.mark.xdist_group("web")
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def server(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[We
 
 def asked(server: WebServer) -> list[dict[str, Any]]:
     """The questions about both calls of a turn, in the order of the calls."""
-    run = server.api("POST", "/v1/runs", {"flow": "support", "input": {"prompt": "Refund both"}, "wait": 20})
+    run = server.api("POST", "/v1/runs", {"flow": "support", "input": {"prompt": "Refund both"}, "wait": 60})
     holds = server.api("GET", f"/v1/holds?run={run['id']}")["items"]
     return sorted(holds, key=lambda hold: hold["context"]["arguments"]["order"])
 

@@ -13,7 +13,7 @@ from bench.web_server import AppServer, add_holds, app_server
 from bench.web_sizes import EDITOR, ROUTES, STYLES, closure, manifest_of, most, route_sizes
 from tests.web.conftest import PATIENCE
 
-pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("web")]
+pytestmark = pytest.mark.xdist_group("web")
 TEXT = "src/screens/editor/TextView.tsx"
 HOLDS = 1_000
 
@@ -40,7 +40,7 @@ def test_only_the_editor_loads_the_editor_and_its_text_view_is_loaded_apart(buil
 def crowded(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppServer]:
     folder = tmp_path_factory.mktemp("budgets")
     with app_server(folder) as server:
-        server.api("POST", "/v1/runs", {"flow": "ask", "input": {"number": 0}, "wait": 20})
+        server.api("POST", "/v1/runs", {"flow": "ask", "input": {"number": 0}, "wait": 60})
         add_holds(folder, HOLDS)
         yield server
 

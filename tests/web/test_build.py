@@ -16,7 +16,7 @@ from holdfast.types.event import EVENTS
 from tests.services import absent
 from tools import web
 
-pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("web")]
+pytestmark = pytest.mark.xdist_group("web")
 
 
 @pytest.mark.covers("WB-61-lock")

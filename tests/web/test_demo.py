@@ -16,9 +16,10 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.cli.test_demo import read_until
+from tests.deadlines import HANG
 from tests.web.conftest import PATIENCE, inspect, picture
 
-pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("web")]
+pytestmark = pytest.mark.xdist_group("web")
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ def link(built: Path, tmp_path: Path) -> Iterator[str]:
         yield re.findall(r"http://127\.0\.0\.1:\d+/sign-in\?code=[\w-]+", said)[0]
         os.write(here, b"\x03")
         read_until(here, "")
-        assert child.wait(30) == 0
+        assert child.wait(HANG) == 0
     finally:
         child.kill()
         child.wait()

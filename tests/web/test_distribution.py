@@ -14,7 +14,7 @@ import pytest
 from tests.services import absent
 from tools import setup, web
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("web")]
+pytestmark = pytest.mark.xdist_group("web")
 BUILT_FROM = ("pyproject.toml", "README.md", "LICENSE", "src", "tools", "web")
 NOT_COPIED = shutil.ignore_patterns("node_modules", "_ui", "__pycache__")
 

@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, expect
 
 from tests.web.conftest import Opener, WebServer, inspect, violations
 
-pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("web-2")]
+pytestmark = pytest.mark.xdist_group("web-2")
 PARCEL = "Päckchen eins"
 HEAVY = "ValueError: 31 kg is too heavy"
 
@@ -23,7 +23,7 @@ def server(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[We
     found = WebServer(tmp_path_factory.mktemp("web-flows"), Path(__file__).with_name("start_flows.py"))
     for weight in (31, 31, 2):
         found.api(
-            "POST", "/v1/runs", {"flow": PARCEL, "input": {"number": "P", "weight": weight}, "wait": 20}
+            "POST", "/v1/runs", {"flow": PARCEL, "input": {"number": "P", "weight": weight}, "wait": 60}
         )
     yield found
     found.stop()
@@ -60,7 +60,7 @@ def test_a_person_starts_a_run_from_the_form_and_sees_it(server: WebServer, open
     page.get_by_role("button", name="Start run").click()
     expect(page).to_have_url(re.compile(r"/runs/[0-9a-f-]{36}"))
     expect(page.get_by_role("heading", name=PARCEL)).to_be_visible()
-    run = server.api("GET", f"/v1/runs/{page.url.rpartition('/')[2]}/result?wait=20")
+    run = server.api("GET", f"/v1/runs/{page.url.rpartition('/')[2]}/result?wait=60")
     shown = server.api("GET", f"/v1/runs/{page.url.rpartition('/')[2]}")
     assert (shown["priority"], shown["status"]) == (7, "pending_input"), run
     same = {"flow": PARCEL, "idempotency_key": "key-1",
@@ -90,7 +90,7 @@ def test_fields_and_json_show_the_same_value(server: WebServer, open_page: Opene
 @pytest.mark.covers("WB-38-again", "WB-38")
 def test_a_run_is_started_again_with_its_input(server: WebServer, open_page: Opener) -> None:
     given = {"number": "again", "weight": 3, "speed": "express"}
-    first = server.api("POST", "/v1/runs", {"flow": PARCEL, "input": given, "wait": 20})
+    first = server.api("POST", "/v1/runs", {"flow": PARCEL, "input": given, "wait": 60})
     page = open_page(address(PARCEL, "?tab=runs"))
     page.get_by_role("link", name=f"Start again with the input of {first['id'][:8]}").click()
     expect(page.get_by_label("Number")).to_have_value("again")
@@ -142,11 +142,11 @@ def test_a_flow_shows_its_graph_versions_runs_and_failures(server: WebServer, op
 def test_a_flow_names_its_deployments_and_where_its_runs_wait(server: WebServer, open_page: Opener) -> None:
     server.api("PUT", "/v1/deployments/returns-eu", {"flow": "returns"})
     done, waits = [
-        server.api("POST", "/v1/runs", {"flow": "returns", "input": {}, "wait": 20})["id"] for _ in "12"
+        server.api("POST", "/v1/runs", {"flow": "returns", "input": {}, "wait": 60})["id"] for _ in "12"
     ]
     (hold,) = server.api("GET", f"/v1/holds?run={done}")["items"]
     server.api("POST", f"/v1/holds/{hold['id']}/resolve", {"decision": "yes"})
-    server.api("GET", f"/v1/runs/{done}/result?wait=20")
+    server.api("GET", f"/v1/runs/{done}/result?wait=60")
     page = open_page("/flows/returns?tab=versions")
     deployments = page.get_by_role("region", name="Deployments")
     expect(deployments).to_contain_text("returns-eu")
@@ -215,7 +215,7 @@ def test_a_run_starts_on_the_version_that_is_chosen(server: WebServer, open_page
     expect(page).to_have_url(re.compile(r"/runs/[0-9a-f-]{36}$"))
     run = page.url.rpartition("/")[2]
     assert server.api("GET", f"/v1/runs/{run}")["version"] == old
-    assert server.api("GET", f"/v1/runs/{run}/result?wait=20")["status"] == "pending_input"
+    assert server.api("GET", f"/v1/runs/{run}/result?wait=60")["status"] == "pending_input"
 
 
 CODE = """
@@ -240,7 +240,7 @@ def test_a_run_that_the_newest_version_would_break_is_named(
     code = tmp_path / "bakery.py"
     code.write_text(CODE.format(oven="bake"))
     before = WebServer(tmp_path, code)
-    started = before.api("POST", "/v1/runs", {"flow": "bakery", "breaks": ["bake"], "wait": 20})
+    started = before.api("POST", "/v1/runs", {"flow": "bakery", "breaks": ["bake"], "wait": 60})
     before.stop()
     assert started["status"] == "pending_input"
     code.write_text(CODE.format(oven="roast"))

@@ -14,7 +14,7 @@ from playwright.sync_api import Page, Route, expect
 from tests.web.conftest import Opener, WebServer, inspect, picture, too_wide, violations
 from tests.web.form_flows import LARGE
 
-pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("web")]
+pytestmark = pytest.mark.xdist_group("web")
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +25,7 @@ def server(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[We
 
 
 def ask(server: WebServer, flow: str, number: str, **given: Any) -> dict[str, Any]:
-    run = server.api("POST", "/v1/runs", {"flow": flow, "input": {"number": number, **given}, "wait": 20})
+    run = server.api("POST", "/v1/runs", {"flow": flow, "input": {"number": number, **given}, "wait": 60})
     (hold,) = server.api("GET", f"/v1/holds?run={run['id']}")["items"]
     return hold
 

@@ -27,7 +27,7 @@ def server(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[We
 
 @pytest.fixture(scope="module")
 def hold(server: WebServer) -> dict[str, Any]:
-    run = server.api("POST", "/v1/runs", {"flow": NAME, "input": {}, "wait": 20})
+    run = server.api("POST", "/v1/runs", {"flow": NAME, "input": {}, "wait": 60})
     (found,) = server.api("GET", f"/v1/holds?run={run['id']}")["items"]
     return found
 
@@ -65,15 +65,15 @@ def watched(page: Page, server: WebServer) -> list[str]:
 def test_hostile_values_run_nothing_fetch_nothing_and_keep_the_layout(
     server: WebServer, hold: dict[str, Any], open_page: Opener
 ) -> None:
-    agent = server.api("POST", "/v1/runs", {"flow": "tricks", "input": {"prompt": BIDI + MARKUP}, "wait": 20})
+    agent = server.api("POST", "/v1/runs", {"flow": "tricks", "input": {"prompt": BIDI + MARKUP}, "wait": 60})
     call = server.api("GET", f"/v1/holds?run={agent['id']}")["items"][0]["id"]
     server.api("PUT", "/v1/documents/tricky", {"source": DOCUMENT})
-    failed = server.api("POST", "/v1/runs", {"flow": NAME, "input": {}, "wait": 20})["id"]
+    failed = server.api("POST", "/v1/runs", {"flow": NAME, "input": {}, "wait": 60})["id"]
     (other,) = server.api("GET", f"/v1/holds?run={failed}")["items"]
     server.api("POST", f"/v1/holds/{other['id']}/comments", {"text": BIDI + MARKUP})
     answer = {"decision": "yes", "comment": BIDI + MARKUP}
     server.api("POST", f"/v1/holds/{other['id']}/resolve", answer)
-    server.api("GET", f"/v1/runs/{failed}/result?wait=20")
+    server.api("GET", f"/v1/runs/{failed}/result?wait=60")
     page = open_page("/settings", height=900)
     seen = watched(page, server)
     flow = quote(NAME, safe="")

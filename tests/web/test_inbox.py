@@ -10,7 +10,7 @@ from playwright.sync_api import Page, Route, expect
 
 from tests.web.conftest import Opener, WebServer, inspect, violations
 
-pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("web-2")]
+pytestmark = pytest.mark.xdist_group("web-2")
 
 
 def open_hold(page: Page, server: WebServer, hold: dict[str, Any], tab: str = "") -> None:

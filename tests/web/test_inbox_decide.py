@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, Request, Route, expect
 from tests.web.conftest import Opener, WebServer, inspect
 from tests.web.people import open_hold, signed_in, title
 
-pytestmark = [pytest.mark.timeout(240), pytest.mark.xdist_group("web-2")]
+pytestmark = pytest.mark.xdist_group("web-2")
 
 
 def history(server: WebServer, hold: dict[str, Any]) -> list[dict[str, Any]]:

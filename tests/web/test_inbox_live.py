@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page, Request, Response, WebSocketRoute
 from tests.web.conftest import Opener, Told, WebServer, inspect
 from tests.web.people import open_hold, signed_in
 
-pytestmark = [pytest.mark.timeout(240), pytest.mark.xdist_group("web-2")]
+pytestmark = pytest.mark.xdist_group("web-2")
 SOCKET = re.compile(r"/v1/stream/ws")
 STREAM = re.compile(r"/v1/holds/stream")
 REFUSE = {"decision": "refuse"}

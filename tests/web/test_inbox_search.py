@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 from tests.web.conftest import Opener, WebServer, inspect, too_wide
 from tests.web.query_corpus import FILE, corpus
 
-pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("web")]
+pytestmark = pytest.mark.xdist_group("web")
 NAMES = "age, assignee, due, flow, group, has, key, priority, role, run, status, tag, text, type"
 
 

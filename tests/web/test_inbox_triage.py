@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.web.conftest import Opener, WebServer, inspect, picture
 from tests.web.people import open_hold, signed_in, title
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("web-2")]
+pytestmark = pytest.mark.xdist_group("web-2")
 
 
 def rows(page: Page) -> Any:

@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 
 from tests.web.conftest import Opener, WebServer, inspect, picture, sign_in_as, too_wide, violations, wrong_in
 
-pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("web-2")]
+pytestmark = pytest.mark.xdist_group("web-2")
 PANELS = {
     "workers": "Alive", "backlog": "Runs by lane", "schedules": "nightly", "dead": "There is no dead letter.",
     "metrics": "Open questions by age", "notifications": "No notification has failed.", "queues": "letters",

@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.web.conftest import PATIENCE, WebServer, inspect, show
 
-pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("web-2")]
+pytestmark = pytest.mark.xdist_group("web-2")
 DOOMED = Path(__file__).with_name("doomed_flows.py")
 # An address that the rules of egress do not allow: such a message fails at its first attempt.
 NOTIFY = '[[channel]]\nname = "desk"\nkind = "slack"\nurl = "http://127.0.0.1:9/"\n'

@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 from tests.web.conftest import Opener, WebServer, too_wide, violations
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("web")]
+pytestmark = pytest.mark.xdist_group("web")
 PHONE = {"width": 360, "height": 700}
 
 
@@ -24,7 +24,7 @@ def server(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[We
 
 
 def asked(server: WebServer, flow: str) -> dict[str, Any]:
-    run = server.api("POST", "/v1/runs", {"flow": flow, "input": {}, "wait": 20})
+    run = server.api("POST", "/v1/runs", {"flow": flow, "input": {}, "wait": 60})
     (hold,) = server.api("GET", f"/v1/holds?run={run['id']}")["items"]
     return hold
 
@@ -74,7 +74,7 @@ def test_a_long_question_and_a_long_error_are_folded_to_a_part_of_the_page(
     button.click()
     expect(page.get_by_role("button", name="Show less")).to_be_visible()
     assert page.locator(".hold-body").evaluate("each => each.scrollHeight") > 3 * folded
-    run = server.api("POST", "/v1/runs", {"flow": "long_error", "input": {}, "wait": 20})["id"]
+    run = server.api("POST", "/v1/runs", {"flow": "long_error", "input": {}, "wait": 60})["id"]
     page = open_page(f"/runs/{run}", **PHONE)
     error = page.locator(".run-head .run-error")
     expect(error.get_by_role("button", name=re.compile("Show all"))).to_be_visible()
@@ -164,7 +164,7 @@ def test_the_page_of_a_run_that_waits_for_the_blob_store_says_why(
 
 @pytest.mark.covers("WB-54")
 def test_tables_of_a_flow_and_errors_in_lists_fit_a_phone(server: WebServer, open_page: Opener) -> None:
-    server.api("POST", "/v1/runs", {"flow": "long_error", "input": {}, "wait": 20})
+    server.api("POST", "/v1/runs", {"flow": "long_error", "input": {}, "wait": 60})
     page = open_page("/runs?q=flow%3Along_error", **PHONE)
     expect(page.locator(".row-error").first).to_be_visible()
     assert heights(page, ".row-error") < 100

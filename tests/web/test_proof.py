@@ -13,7 +13,7 @@ from tests.services import postgres
 from tests.web.conftest import Opener, Told, WebServer, inspect
 from tests.web.kept_page import KeptPage
 
-pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("web")]
+pytestmark = pytest.mark.xdist_group("web")
 
 
 @pytest.mark.covers("WB-68")

@@ -15,10 +15,11 @@ from urllib.request import Request, urlopen
 import pytest
 from playwright.sync_api import Browser, Locator, Route, expect
 
+from tests.deadlines import HANG
 from tests.web.conftest import Opener, WebServer, inspect, picture, sign_in_as, too_wide, violations
 from tests.web.test_runs import FLOWS, started, tab
 
-pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("web")]
+pytestmark = pytest.mark.xdist_group("web")
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +96,7 @@ def test_an_interrupted_run_says_what_a_resume_does_first(
         row.get_by_role("link", name=lease["run"][:8]).click()
         expect(page.get_by_text("Running", exact=True).first).to_be_visible()
         child.kill()
-        child.wait(30)
+        child.wait(HANG)
         while server.api("GET", "/v1/runs")["items"][0]["status"] != "resumable":
             assert time.monotonic() < deadline
             time.sleep(0.2)
@@ -217,5 +218,5 @@ def decide(server: WebServer, name: str, hold: str) -> None:
     )["token"]
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     body = json.dumps({"decision": "approve"}).encode()
-    with urlopen(Request(f"{server.address}/v1/holds/{hold}/resolve", body, headers), timeout=30) as answer:
+    with urlopen(Request(f"{server.address}/v1/holds/{hold}/resolve", body, headers), timeout=HANG) as answer:
         assert answer.status == 200

@@ -13,7 +13,7 @@ from playwright.sync_api import Page, Route, expect
 
 from tests.web.conftest import Opener, WebServer, inspect, picture
 
-pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("web-2")]
+pytestmark = pytest.mark.xdist_group("web-2")
 FLOWS = Path(__file__).with_name("run_flows.py")
 TABS = ("Graph", "Timeline", "Events", "State", "Compare", "Post-mortem")
 
@@ -26,7 +26,7 @@ def server(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[We
 
 
 def started(server: WebServer, flow: str, **given: Any) -> str:
-    return server.api("POST", "/v1/runs", {"flow": flow, "input": given, "wait": 20})["id"]
+    return server.api("POST", "/v1/runs", {"flow": flow, "input": given, "wait": 60})["id"]
 
 
 def tab(page: Page, name: str) -> None:
@@ -126,7 +126,7 @@ def test_a_state_with_more_than_200_names_is_forked_as_json(server: WebServer, o
     dialog.get_by_role("button", name="Fork").click()
     expect(page).not_to_have_url(re.compile(run))
     fork = page.url.split("/runs/")[1].partition("?")[0]
-    result = server.api("GET", f"/v1/runs/{fork}/result?wait=20")
+    result = server.api("GET", f"/v1/runs/{fork}/result?wait=60")
     assert (result["state"]["name_7"], result["state"]["name_8"]) == (70, 8)
 
 
@@ -229,7 +229,7 @@ def test_paused_runs_are_continued_one_by_one_or_all(server: WebServer, open_pag
     # Those that other tests have left.
     for each in server.api("GET", "/v1/runs?status=pending_input")["items"]:
         server.api("POST", f"/v1/runs/{each['id']}/cancel", {"reason": "of another test"})
-        server.api("GET", f"/v1/runs/{each['id']}/result?wait=20")
+        server.api("GET", f"/v1/runs/{each['id']}/result?wait=60")
     runs = [started(server, "stops") for _ in range(3)]
     page = open_page("/runs")
     bar = page.get_by_role("region", name="Breakpoints")
@@ -256,7 +256,7 @@ def test_paused_runs_are_continued_one_by_one_or_all(server: WebServer, open_pag
 
     def cancelled_before(route: Route) -> None:
         server.api("POST", f"/v1/runs/{left[0]}/cancel", {"reason": "not needed"})
-        server.api("GET", f"/v1/runs/{left[0]}/result?wait=20")
+        server.api("GET", f"/v1/runs/{left[0]}/result?wait=60")
         route.continue_()
 
     page.route("**/breakpoints/continue", cancelled_before, times=1)
@@ -269,7 +269,7 @@ def test_paused_runs_are_continued_one_by_one_or_all(server: WebServer, open_pag
     bar.get_by_role("button", name="Close").click()
     expect(bar).to_be_hidden()
     for run in runs:
-        result = server.api("GET", f"/v1/runs/{run}/result?wait=20")
+        result = server.api("GET", f"/v1/runs/{run}/result?wait=60")
         assert result["status"] == ("cancelled" if run == left[0] else "completed")
 
 
@@ -365,7 +365,7 @@ def test_runs_of_a_search_are_compared_retried_and_cancelled_with_a_preview(
     bulk.get_by_role("button", name="Cancel run: 2 runs").click()
     expect(bulk).to_contain_text("2 runs cancelled.")
     for run in waiting:
-        assert server.api("GET", f"/v1/runs/{run}/result?wait=20")["status"] == "cancelled"
+        assert server.api("GET", f"/v1/runs/{run}/result?wait=60")["status"] == "cancelled"
     for run in failed:
         assert server.api("GET", f"/v1/runs/{run}")["status"] == "failed"
 
@@ -419,7 +419,7 @@ def test_the_timeline_folds_maps_names_waits_and_marks_resumes_that_keys_jump_to
     expect(page.locator(".slider")).to_contain_text(re.compile(r"one: asks, \d+ \w+ \d\d:\d\d:\d\d"))
     run = started(server, "orders", number=42)
     server.api("POST", f"/v1/runs/{run}/resume", {})
-    server.api("GET", f"/v1/runs/{run}/result?wait=20")
+    server.api("GET", f"/v1/runs/{run}/result?wait=60")
     page.goto(f"{server.address}/runs/{run}?tab=timeline")
     expect(timeline).to_contain_text("1 resume")
     expect(timeline).to_contain_text(re.compile(r"Resumed by worker \S+, \d+ \w+ \d\d:\d\d:\d\d"))

@@ -66,9 +66,9 @@ def screens(server: WebServer) -> dict[str, str]:
     """The address of each screen, with something to show."""
     hold, other = server.claim("A-1"), server.claim("A-2", "short")
     server.api("POST", f"/v1/holds/{other['id']}/resolve", {"decision": "agree"})
-    failed = server.api("POST", "/v1/runs", {"flow": "orders", "input": {}, "wait": 20})["id"]
-    server.api("POST", "/v1/runs", {"flow": "stops", "input": {}, "wait": 20})
-    agent = server.api("POST", "/v1/runs", {"flow": "support", "input": {"prompt": "Refund"}, "wait": 20})[
+    failed = server.api("POST", "/v1/runs", {"flow": "orders", "input": {}, "wait": 60})["id"]
+    server.api("POST", "/v1/runs", {"flow": "stops", "input": {}, "wait": 60})
+    agent = server.api("POST", "/v1/runs", {"flow": "support", "input": {"prompt": "Refund"}, "wait": 60})[
         "id"
     ]
     call = server.api("GET", f"/v1/holds?run={agent}")["items"][0]["id"]

@@ -16,7 +16,7 @@ from holdfast.api.auth.grants import CredentialGrant
 from holdfast.api.auth.sessions import Sessions
 from tests.web.conftest import Opener, WebServer, inspect, picture, show, sign_in_as, violations
 
-pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("web-2")]
+pytestmark = pytest.mark.xdist_group("web-2")
 
 
 @pytest.fixture(scope="module")

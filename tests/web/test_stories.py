@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from tests.web.conftest import Opener, WebServer, inspect, picture, too_wide
 
-pytestmark = [pytest.mark.timeout(180), pytest.mark.xdist_group("web")]
+pytestmark = pytest.mark.xdist_group("web")
 
 
 def fill(page: Page, amount: str = "900.00") -> None:

@@ -17,7 +17,7 @@ from tests.web.conftest import PATIENCE, Opener, Told, WebServer, picture, too_w
 from tests.web.mounted import mounted
 from tests.web.people import title
 
-pytestmark = [pytest.mark.timeout(240), pytest.mark.xdist_group("web")]
+pytestmark = pytest.mark.xdist_group("web")
 API: Final = re.compile(r"/v1/")
 CUTS: Final = ("before", "after", "offline")
 

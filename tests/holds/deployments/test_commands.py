@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Cli, cli, given, logs, refund
+from tests.deadlines import HANG
 
 __all__ = ["cli", "logs", "refund"]
 
@@ -139,7 +140,7 @@ def test_a_run_under_a_deployment_is_decided_and_proven(
     assert page.json["file"] == f"{hold}.evidence.json"
     for file, more in (("case.json", ["--key", "audit.key"]), (page.json["file"], [])):
         command = [sys.executable, "-I", str(SCRIPT), file, *more]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=HANG)
         assert done.returncode == 0, done.stdout
         assert "'approve' by user:dana@acme" in done.stdout
     content = json.loads(out.out)["content"]

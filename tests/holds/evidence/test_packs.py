@@ -20,6 +20,7 @@ from holdfast.errors import ForbiddenError, HoldNotFoundError, InputError
 from holdfast.holds.queries.audit import sign_head
 from holdfast.holds.queries.evidence import make_pack, signed_pack
 from holdfast.types.terms import Actor
+from tests.deadlines import HANG
 from tests.holds.evidence.conftest import a_flow, decide
 
 pytestmark = pytest.mark.anyio
@@ -36,7 +37,7 @@ def verify(pack: bytes, folder: Path, *more: str) -> subprocess.CompletedProcess
         [sys.executable, "-I", "-S", str(SCRIPT), str(file), *more],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=HANG,
     )
 
 

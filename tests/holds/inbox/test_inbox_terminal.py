@@ -22,6 +22,7 @@ import pytest
 
 from holdfast import Flow, Holdfast
 from tests.cli.conftest import Cli
+from tests.deadlines import HANG
 
 pytestmark = pytest.mark.covers("HOLD-HAND-01")
 PARTS = re.compile(r"\x1b\[([0-9;?=<>]*[a-zA-Z])|\x1b[\]P][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[()=>].?|([\s\S])")
@@ -75,7 +76,7 @@ class Terminal:
         return self._read(lambda screen: word not in screen, f"{word} in")
 
     def _read(self, done: Callable[[str], bool], problem: str) -> str:
-        ends = time.monotonic() + 20
+        ends = time.monotonic() + HANG
         while not done(self.screen):
             assert time.monotonic() < ends, f"{problem}:\n{self.screen}"
             if select.select([self.ours], [], [], 0.2)[0]:
@@ -106,7 +107,7 @@ class Terminal:
 
     def exit_code(self) -> int:
         """Reads until the program has ended: it waits until all that it wrote is read."""
-        ends = time.monotonic() + 20
+        ends = time.monotonic() + HANG
         while self.process.poll() is None or select.select([self.ours], [], [], 0)[0]:
             assert time.monotonic() < ends, f"still runs:\n{self.screen}"
             if select.select([self.ours], [], [], 0.1)[0]:

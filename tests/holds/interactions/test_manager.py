@@ -23,6 +23,7 @@ from holdfast.holds.interactions.builders import approval, clarification, escala
 from holdfast.holds.queries.feedback import KEPT, Feedback, FeedbackLog
 from holdfast.testing.clock import FakeClock
 from holdfast.types.terms import operator
+from tests.deadlines import HANG
 
 pytestmark = pytest.mark.anyio
 
@@ -120,7 +121,7 @@ async def test_a_cancel_tells_a_caller_who_waits(hf: Holdfast) -> None:
         except HoldCancelledError as error:
             heard.append(str(error))
 
-    with anyio.fail_after(10):
+    with anyio.fail_after(HANG):
         async with anyio.create_task_group() as group:
             group.start_soon(wait)
             await anyio.lowlevel.checkpoint()
@@ -139,7 +140,7 @@ async def test_an_answer_that_comes_is_waited_for(hf: Holdfast) -> None:
     async def wait() -> None:
         got.append(await desk.wait(asked.id, poll=0.01))
 
-    with anyio.fail_after(10):
+    with anyio.fail_after(HANG):
         async with anyio.create_task_group() as group:
             group.start_soon(wait)
             await anyio.lowlevel.checkpoint()

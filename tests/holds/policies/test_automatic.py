@@ -17,6 +17,7 @@ from holdfast.testing.crashpoints import Crash, armed
 from holdfast.types.outbox import OutboxState
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import operator
+from tests.deadlines import HANG
 from tests.flows.places import RUN
 from tests.holds.policies.conftest import MakeHoldfast
 from tests.holds.policies.flows import actions, decide, given, hold_of, refund, said
@@ -207,7 +208,7 @@ async def test_a_serving_worker_judges_beside_its_runs(tmp_path: Path) -> None:
     async with Holdfast(address, policies=policy) as hf:
         ended = asyncio.Event()
         store = await hf.open()
-        async with Worker(refund(), on=hf, poll=0.02), asyncio.timeout(20):
+        async with Worker(refund(), on=hf, poll=0.02), asyncio.timeout(HANG):
             while not ended.is_set():
                 await store.wait_change(0.05)
                 row = await store.get_run(result.run_id)

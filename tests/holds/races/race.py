@@ -27,6 +27,7 @@ from holdfast.types.audit import AuditRow
 from holdfast.types.hold import ChangeRefusal, HoldChange, HoldRow, Note
 from holdfast.types.ids import HoldId
 from holdfast.types.status import RunStatus
+from tests.deadlines import HANG
 
 ROUNDS = 200
 ENOUGH = 40  # rounds in which every outcome comes about
@@ -55,7 +56,7 @@ class Gate:
         if not self._settle(number):
             return
         with self._moved:
-            assert self._moved.wait_for(lambda: len(self._settled) == self._contenders, 30), "nobody came"
+            assert self._moved.wait_for(lambda: len(self._settled) == self._contenders, HANG), "nobody came"
         if number != self.favoured:
             time.sleep(0.0003)
 

@@ -29,7 +29,7 @@ from holdfast.types.terms import Actor
 from tests.holds.races.acts import ADMIN, DANA, PEOPLE, overdue, resolves, sweeps
 from tests.holds.races.race import ROUNDS, Act, Arena, said
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300), pytest.mark.covers("FLEET-PG-14")]
+pytestmark = [pytest.mark.anyio, pytest.mark.covers("FLEET-PG-14")]
 
 KEY = LinkKey("k1", b"1" * 32)
 

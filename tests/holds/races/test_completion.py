@@ -21,7 +21,7 @@ from holdfast.types.status import HoldStatus, RunStatus
 from tests.holds.races.acts import DANA
 from tests.holds.races.race import Arena
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.anyio
 
 
 async def foreseen(arena: Arena, number: int) -> HoldRow:

@@ -18,7 +18,7 @@ from tests.holds.races.acts import ADMIN, DANA, PEOPLE, cancels, overdue, resolv
 from tests.holds.races.conftest import LONG
 from tests.holds.races.race import ROUNDS, Arena, said
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300), pytest.mark.covers("FLEET-PG-14")]
+pytestmark = [pytest.mark.anyio, pytest.mark.covers("FLEET-PG-14")]
 
 
 @pytest.mark.covers("RC-1", "HOLD-PROOF-01", "RM-1", "HOLD-LIFE-13")

@@ -23,7 +23,6 @@ from tests.holds.races.race import Arena
 
 pytestmark = [
     pytest.mark.anyio,
-    pytest.mark.timeout(300),
     pytest.mark.parametrize("arena", ["memory"], indirect=True),
 ]
 

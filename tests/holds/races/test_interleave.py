@@ -38,7 +38,6 @@ from tests.holds.races.test_tenants import ON_A_HOLD
 
 pytestmark = [
     pytest.mark.anyio,
-    pytest.mark.timeout(300),
     pytest.mark.parametrize("arena", ["memory"], indirect=True),
 ]
 

@@ -248,7 +248,6 @@ async def _check_history(world: World, hold: str, records: list[AuditRow]) -> No
     ]
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.covers("HOLD-PROOF-02", "RC-13", "HOLD-LIFE-01", "LI-3", "HI-3")
 def test_what_is_decided_stays_and_both_stores_agree_whatever_is_done() -> None:
     run_state_machine_as_test(Holds, settings=FEW)

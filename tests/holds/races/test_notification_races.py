@@ -22,7 +22,7 @@ from tests.holds.notify.scene import Diary
 from tests.holds.races.acts import DANA, resolves
 from tests.holds.races.race import ROUNDS, Act, Arena
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300), pytest.mark.covers("FLEET-PG-14")]
+pytestmark = [pytest.mark.anyio, pytest.mark.covers("FLEET-PG-14")]
 
 
 class Post:

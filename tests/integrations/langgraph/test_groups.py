@@ -10,6 +10,7 @@ import pytest
 
 from holdfast.integrations.langgraph import HoldfastSaver
 from holdfast.types.graph_thread import GraphClaim, GraphExtension
+from tests.deadlines import HANG
 from tests.integrations.langgraph.test_saver import checkpoint_of, config_of
 from tests.services import postgres
 
@@ -55,7 +56,7 @@ async def test_a_thread_that_is_locked_does_not_hold_up_the_renewal_of_others() 
         wrong = GraphExtension(tenant="default", thread="b", claim=GraphClaim("nobody", 1, 0))
         renewed = asyncio.ensure_future(store.extend_graph_claims([*given, wrong], 3_600_000_000))
         try:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(HANG):
                 while (await store.graph_threads("default", thread="b"))[0].claim == claims["b"]:  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
             assert not renewed.done()

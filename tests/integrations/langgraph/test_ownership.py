@@ -17,6 +17,7 @@ from holdfast.errors import LeaseLostError, StoreUnavailableError, ThreadOwnedEr
 from holdfast.integrations.langgraph import HoldfastSaver, private_names
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.conformance.langgraph_ownership import LanggraphOwnershipSuite
+from tests.deadlines import HANG
 from tests.services import postgres
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ async def test_a_stream_whose_reader_does_not_come_back_loses_the_thread_to_anot
         graph = two_steps().compile(checkpointer=saver)
         stream: Any = graph.stream({"n": 0}, config) if sync else graph.astream({"n": 0}, config)
         await (asyncio.to_thread(next, stream) if sync else anext(stream))
-        async with asyncio.timeout(40):
+        async with asyncio.timeout(HANG):
             while {"owned"} not in renewed:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         assert {"owned", "t"} in renewed
@@ -193,7 +194,7 @@ async def test_a_claim_is_renewed_while_a_node_runs_or_a_stream_is_read(owners: 
             await asyncio.sleep(0.02)
 
     both = asyncio.gather(read(), graph.ainvoke({"n": 0}, {"configurable": {"thread_id": "invoked"}}))
-    async with asyncio.timeout(40):
+    async with asyncio.timeout(HANG):
         while renewed.count({"read", "invoked"}) < 25:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     both_began = renewed.index({"read", "invoked"})
@@ -221,7 +222,7 @@ async def test_an_invocation_in_another_thread_keeps_the_thread_of_its_graph(tmp
 
     def step(_state: Any) -> Any:
         begun.set()
-        go.wait(20)
+        go.wait(HANG)
         return {"n": 1}
 
     builder = StateGraph(Counted)
@@ -231,7 +232,7 @@ async def test_an_invocation_in_another_thread_keeps_the_thread_of_its_graph(tmp
     async with HoldfastSaver.open(f"sqlite:{tmp_path / 't.db'}?sync=normal") as saver:
         graph = builder.compile(checkpointer=saver)
         first = asyncio.ensure_future(asyncio.to_thread(graph.invoke, {"n": 0}, config))
-        await asyncio.to_thread(begun.wait, 20)
+        await asyncio.to_thread(begun.wait, HANG)
         for invoke in (graph.ainvoke, lambda *given: asyncio.to_thread(graph.invoke, *given)):
             with pytest.raises(ThreadOwnedError):
                 await invoke({"n": 0}, config)

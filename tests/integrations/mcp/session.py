@@ -17,6 +17,7 @@ from holdfast.integrations.mcp.ask_people_flow import ask_people
 from holdfast.integrations.mcp.http import routes
 from tests.api.conftest import Server, serving
 from tests.api.sign_in import bearer, token
+from tests.deadlines import HANG
 
 WORKS = ("runs:write", "holds:write")
 """The rights of a token that is made for an agent."""
@@ -68,7 +69,7 @@ async def agent(
     mode: str = "auto",
 ) -> AsyncIterator[Agent]:
     secret = await token(server, subject, *roles, rights=rights, tenant=tenant)
-    async with httpx2.AsyncClient(headers=bearer(secret), timeout=30) as http:
+    async with httpx2.AsyncClient(headers=bearer(secret), timeout=HANG) as http:
         way = streamable_http_client(f"{server.serving.address}/mcp", http_client=http)
         async with Client(way, mode=mode) as client:
             yield Agent(client)

@@ -15,6 +15,7 @@ from holdfast.types.ids import HoldId
 from holdfast.types.terms import operator
 from tests.api.conftest import Server
 from tests.api.sign_in import audited, bearer, token
+from tests.deadlines import HANG
 from tests.integrations.mcp.session import agent, speaking
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("SERVER-MCP-01")]
@@ -61,11 +62,11 @@ async def test_agent_that_waits_is_reported_at_once_and_hears_that_it_goes_on(
         asked = await bot.does("ask_people", question="Now?", choices=["yes", "no"], assignee="user:dana")
         given = {"id": asked["id"], "wait_seconds": 50}
         waiting = asyncio.create_task(bot.client.call_tool("check_answer", given, progress_callback=beat))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANG):
             assert await beats.get() == "The question is not decided yet."
         assert not waiting.done()
         await decide(hall, asked["id"], "yes")
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(HANG):
             said = await waiting
     assert said.structured_content["decision"] == "yes"
 
@@ -93,7 +94,7 @@ async def test_any_of_several_servers_answers_an_agent(tmp_path: Path) -> None:
         asked = await bot.does("ask_people", question="Here?", choices=["yes", "no"], assignee="user:dana")
         waiting = asyncio.create_task(same.does("check_answer", id=asked["id"], wait_seconds=50))
         await decide(first, asked["id"], "yes")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG):
             assert (await waiting)["decision"] == "yes"
 
 

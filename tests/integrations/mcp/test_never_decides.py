@@ -24,6 +24,7 @@ from holdfast.types.ids import RunId
 from holdfast.types.status import HoldStatus
 from tests.api.conftest import Server
 from tests.api.sign_in import audited, bearer, token
+from tests.deadlines import HANG
 from tests.integrations.mcp.session import WORKS, agent, speaking
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("SERVER-MCP-02")]
@@ -64,7 +65,7 @@ async def asked_by(server: Server, who: str) -> list[str]:
     service = await server.hf.service()
     program = next(each for each in service.runtime.programs.values() if each.graph.name == "asks")
     row, _ = await service.create(program, {}, started_by=who)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG):
         while len(holds := await service.holds(row.id)) < 4:
             await service.store.wait_change(0.05)
     return [row.id, *(str(hold.id) for hold in holds)]
@@ -201,7 +202,7 @@ async def test_question_that_answers_itself_is_not_asked_when_its_flow_is_starte
     given = {"question": "Pay?", "choices": ["yes", "no"], "form": None, "manner": more}
     async with agent(hall) as bot:
         await bot.does("ask_people", question="So that the flow is known")
-        body = {"flow": "ask-people", "input": given, "wait": 20}
+        body = {"flow": "ask-people", "input": given, "wait": 60}
         made = await hall.client.post("/v1/runs", json=body, headers=bearer(secret))
         run = made.json()
         assert (run["status"], "only people answer" in run["error"]) == ("failed", True)

@@ -17,6 +17,7 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from tests.deadlines import HANG
 from tests.integrations.mcp.session import Agent
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("SERVER-MCP-01")]
@@ -49,7 +50,7 @@ async def test_server_process_answers_agents_and_lets_them_go_when_it_drains(
         beating.set()
 
     async with (
-        httpx2.AsyncClient(headers=headers, timeout=40) as http,
+        httpx2.AsyncClient(headers=headers, timeout=HANG) as http,
         Client(streamable_http_client(f"{text['address']}/mcp", http_client=http)) as client,
     ):
         described = (await http.get(f"{text['address']}/openapi.json")).json()
@@ -58,9 +59,9 @@ async def test_server_process_answers_agents_and_lets_them_go_when_it_drains(
         assert asked["status"] == "pending"
         given = {"id": asked["id"], "wait_seconds": 55}
         waiting = asyncio.create_task(client.call_tool("check_answer", given, progress_callback=beat))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(HANG):
             await beating.wait()
             process.send_signal(signal.SIGTERM)
             said = await waiting
         assert said.structured_content["status"] == "pending"
-        assert await asyncio.to_thread(process.wait, 30) == 0
+        assert await asyncio.to_thread(process.wait, HANG) == 0

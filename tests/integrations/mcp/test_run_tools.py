@@ -20,6 +20,7 @@ from holdfast.types.redaction import redactor
 from tests.api.conftest import Server
 from tests.api.flows import refund
 from tests.api.sign_in import audited, bearer, browser, session, token
+from tests.deadlines import HANG
 from tests.integrations.mcp.session import WORKS, agent, speaking
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("SERVER-MCP-01")]
@@ -208,11 +209,11 @@ async def test_runs_and_questions_are_resources_that_tell_of_changes(hall: Serve
             await bot.client.read_resource("holdfast://secrets/1")
         async with bot.client.listen(resource_subscriptions=[question]) as changes:
             await hall.json("POST", f"/v1/holds/{asked['id']}/resolve", json={"decision": "yes"})
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(HANG):
                 assert (await anext(aiter(changes))).uri == question
         async with bot.client.listen(resource_subscriptions=[run]) as changes:
             await bot.does("cancel_run", run=made["run"])
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(HANG):
                 assert (await anext(aiter(changes))).uri == run
         with pytest.raises(MCPError, match="no run"):
             async with bot.client.listen(resource_subscriptions=["holdfast://runs/nothing"]):
@@ -225,7 +226,7 @@ async def test_agent_that_listens_is_let_go_when_the_server_ends(hall: Server) -
     async with agent(hall) as bot:
         asked = await bot.does("ask_people", question="Change?")
         named = [f"holdfast://questions/{asked['id']}"]
-        async with bot.client.listen(resource_subscriptions=named) as changes, asyncio.timeout(20):
+        async with bot.client.listen(resource_subscriptions=named) as changes, asyncio.timeout(HANG):
             close_streams(hall.hf)
             assert [each async for each in changes] == []
 

@@ -24,6 +24,7 @@ from holdfast.integrations.mcp.bridge import StdioBridge
 from holdfast.types.terms import operator
 from tests.api.conftest import Server
 from tests.api.sign_in import token
+from tests.deadlines import HANG
 from tests.integrations.mcp.session import WORKS, Agent, speaking
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("SERVER-MCP-01")]
@@ -100,7 +101,7 @@ class Wire:
 
     async def answer(self, message: Any) -> dict[str, Any]:
         self.bridge.take(message if isinstance(message, bytes) else msgspec.json.encode(message))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG):
             return msgspec.json.decode(await self.lines.get())
 
 
@@ -124,7 +125,7 @@ async def test_what_goes_wrong_on_the_way_is_answered_as_an_error_of_the_message
 async def test_odd_messages_do_not_end_the_bridge(hall: Server) -> None:
     secret = await token(hall, "service:bot", rights=WORKS)
     headers = {"Accept": "application/json, text/event-stream", "Authorization": f"Bearer {secret}"}
-    async with httpx2.AsyncClient(headers=headers, timeout=30) as client:
+    async with httpx2.AsyncClient(headers=headers, timeout=HANG) as client:
         wire = Wire(client, hall.serving.address)
         for params in ([1], {"requestId": [1]}, {"requestId": {}}, None):
             odd = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
@@ -157,7 +158,7 @@ async def test_answer_that_is_none_is_reported(kind: str, body: bytes, why: str)
 async def test_message_that_is_cancelled_is_let_go(hall: Server) -> None:
     secret = await token(hall, "service:bot", rights=WORKS)
     headers = {"Accept": "application/json, text/event-stream", "Authorization": f"Bearer {secret}"}
-    async with httpx2.AsyncClient(headers=headers, timeout=30) as client:
+    async with httpx2.AsyncClient(headers=headers, timeout=HANG) as client:
         wire = Wire(client, hall.serving.address)
         call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
         asked = await wire.answer(call | {"params": {"name": "ask_people", "arguments": {"question": "?"}}})
@@ -195,7 +196,7 @@ HELLO = b"""\
 def test_what_is_asked_right_before_the_end_of_stdin_is_answered(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "holdfast", "mcp", "--store", f"sqlite:{tmp_path / 'm.db'}"]
     asked = b"x" * (17 << 20) + b"\n" + HELLO + call(2, "ask_people", question="Merge?")
-    done = subprocess.run(command, env=PLAIN, input=asked, capture_output=True, timeout=50, check=True)
+    done = subprocess.run(command, env=PLAIN, input=asked, capture_output=True, timeout=HANG, check=True)
     said = {each.get("id"): each for line in done.stdout.splitlines() for each in [msgspec.json.decode(line)]}
     assert said[2]["result"]["structuredContent"]["status"] == "pending"
     assert b"Traceback" not in done.stderr
@@ -218,7 +219,7 @@ def test_sigterm_lets_go_a_caller_who_waits_with_an_answer(tmp_path: Path) -> No
             process.send_signal(signal.SIGTERM)
             let_go = msgspec.json.decode(process.stdout.readline())
             assert (let_go["id"], let_go["result"]["structuredContent"]["status"]) == (3, "pending")
-            assert process.wait(30) == Exit.ok
+            assert process.wait(HANG) == Exit.ok
         finally:
             process.kill()
 
@@ -233,7 +234,7 @@ def test_command_ends_on_a_signal_while_it_waits_for_the_agent(tmp_path: Path) -
         assert msgspec.json.decode(process.stdout.readline())["id"] == 7
         process.send_signal(signal.SIGINT)
         try:
-            assert process.wait(30) == Exit.interrupted
+            assert process.wait(HANG) == Exit.interrupted
         finally:
             process.kill()
 

@@ -19,6 +19,7 @@ from holdfast import Flow, Holdfast
 from holdfast.integrations.otel import trace_id_of
 from holdfast.testing.clock import FakeClock
 from holdfast.testing.human import Human
+from tests.deadlines import HANG
 from tests.integrations.otel.flows import broken, order, steps
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -120,7 +121,7 @@ def _holdfast(*words: str, cwd: Path, **environment: str) -> subprocess.Complete
         env=clean | environment,
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=HANG,
         check=False,
     )
 
@@ -201,7 +202,7 @@ def _python(code: str, cwd: Path, **environment: str) -> subprocess.CompletedPro
     clean = {k: v for k, v in os.environ.items() if not k.startswith(("OTEL_", "HOLDFAST_"))}
     return subprocess.run(
         [sys.executable, "-c", code, str(EXAMPLES / "draft.py")],
-        cwd=cwd, env=clean | environment, capture_output=True, text=True, timeout=50, check=False,
+        cwd=cwd, env=clean | environment, capture_output=True, text=True, timeout=HANG, check=False,
     )  # fmt: skip
 
 

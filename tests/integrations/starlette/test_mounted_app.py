@@ -29,6 +29,7 @@ from holdfast.api.server import HttpServer
 from holdfast.errors import SettingsError, StoreUnavailableError
 from holdfast.integrations.starlette import instance, principal, signed_in
 from holdfast.integrations.starlette.state import state_of
+from tests.deadlines import HANG
 from tools.docs import ROOT
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("USERS-FASTAPI")]
@@ -90,7 +91,7 @@ async def test_application_has_the_instance_the_person_and_everything_below_its_
         assert (await client.get("/hello", headers=nobody)).status_code == 401
         made = await client.post("/desk/v1/runs", json={"flow": "hello", "input": {"name": "Bob"}})
         assert (made.status_code, made.headers["location"][:14]) == (201, "/desk/v1/runs/")
-        done = await client.get(f"{made.headers['location']}/result", params={"wait": 20})
+        done = await client.get(f"{made.headers['location']}/result", params={"wait": 60})
         assert done.json()["state"]["said"] == "hello Bob"
         assert (await client.get("/desk/readyz")).json() == {"ready": True}
         described = (await client.get("/desk/openapi.json")).json()
@@ -155,7 +156,6 @@ def unused_port() -> int:
         return int(found.getsockname()[1])
 
 
-@pytest.mark.timeout(180)
 async def test_runs_survive_the_kill_of_a_process_and_a_signal_drains(
     tmp_path: Path, unused_port: int
 ) -> None:
@@ -175,7 +175,7 @@ async def test_runs_survive_the_kill_of_a_process_and_a_signal_drains(
                 child.send_signal(signal.SIGTERM)
                 async for _ in stream.aiter_raw():
                     pass
-            assert child.wait(30) == 0
+            assert child.wait(HANG) == 0
             assert "graceful shutdown exceeded" not in _text(tmp_path / "said")
     finally:
         child.kill()
@@ -217,7 +217,7 @@ def started(folder: Path, port: int) -> subprocess.Popen[bytes]:
 async def until_ended(client: httpx2.AsyncClient, path: str, headers: dict[str, str]) -> Any:
     for _ in range(60):
         try:
-            found = (await client.get(path, params={"wait": 5}, headers=headers)).json()
+            found = (await client.get(path, params={"wait": 60}, headers=headers)).json()
         except httpx2.TransportError:
             continue  # the process that answered was killed
         if found["status"] == "completed":
@@ -231,10 +231,10 @@ async def test_the_example_asks_before_it_refunds(tmp_path: Path, monkeypatch: p
     async with serving(example["app"]) as client:
         client.headers["x-user"] = "dana"
         run = (await client.post("/refunds", params={"order": "A17", "amount": 250})).json()["run"]
-        await client.get(f"/holdfast/v1/runs/{run}/result", params={"wait": 20})
+        await client.get(f"/holdfast/v1/runs/{run}/result", params={"wait": 60})
         answer = {"content": "approve"}
         assert (await client.post(f"/holdfast/v1/runs/{run}/input", json=answer)).status_code == 200
-        done = await client.get(f"/holdfast/v1/runs/{run}/result", params={"wait": 20})
+        done = await client.get(f"/holdfast/v1/runs/{run}/result", params={"wait": 60})
         assert (done.json()["status"], done.json()["state"]["decision"]) == ("completed", "approve")
 
 

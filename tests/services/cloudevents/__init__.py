@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.deadlines import HANG
 from tests.services.node import program
 from tests.services.npm import installed
 
@@ -24,7 +25,7 @@ def read(messages: Iterable[tuple[Mapping[str, str], bytes]]) -> list[dict[str, 
         json.dumps({"headers": dict(headers), "body": b64encode(body).decode()}) for headers, body in messages
     ]
     done = subprocess.run(
-        [str(program()), str(script)], input="\n".join(lines), capture_output=True, text=True, timeout=50
+        [str(program()), str(script)], input="\n".join(lines), capture_output=True, text=True, timeout=HANG
     )
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]

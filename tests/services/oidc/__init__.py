@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
+from tests.deadlines import HANG
 from tests.services import npm
 
 HERE = Path(__file__).parent
@@ -42,5 +43,5 @@ def provider() -> Iterator[str]:
         yield address
     finally:
         process.stdin.close()
-        process.wait(10)
+        process.wait(HANG)
         process.stdout.close()

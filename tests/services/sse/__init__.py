@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from tests.deadlines import HANG
 from tests.services.node import program
 from tests.services.npm import installed
 
@@ -20,6 +21,6 @@ def parsed(stream: bytes) -> dict[str, list[dict[str, Any]]]:
     place = installed("sse", HERE)
     script = shutil.copy(HERE / "parsers.mjs", place)  # beside its packages, where Node looks for them
     command = [str(program()), str(script)]
-    done = subprocess.run(command, input=stream, capture_output=True, timeout=50)
+    done = subprocess.run(command, input=stream, capture_output=True, timeout=HANG)
     assert done.returncode == 0, done.stderr.decode()
     return {each["name"]: each["told"] for each in map(msgspec.json.decode, done.stdout.splitlines())}

@@ -15,6 +15,7 @@ from holdfast.drawing import Layout, Picture, PictureEdge, PictureNode, SvgRuler
 from holdfast.drawing.curves import path_of, ports_of
 from holdfast.drawing.svg import tops_of
 from holdfast.errors import InputError
+from tests.deadlines import HANG
 from tests.operations import operations
 from tests.unit.drawing.pictures import picture, random_picture
 
@@ -175,7 +176,7 @@ def test_a_picture_is_drawn_the_same_in_every_process() -> None:
     )
     env = {**os.environ, "PYTHONHASHSEED": "12345"}
     done = subprocess.run(
-        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True, timeout=50
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True, timeout=HANG
     ).stdout.strip()
     here = to_svg(random_picture(7, 40)) + to_text(random_picture(7, 40), width=999).plain
 

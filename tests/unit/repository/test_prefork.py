@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.deadlines import HANG
+
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = """
 import os, sys
@@ -26,7 +28,7 @@ def test_children_have_holdfast_imported_when_the_first_one_is_started_from_anot
     (tmp_path / "program.py").write_text(PROGRAM)
     env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     command = [sys.executable, "program.py", str(ROOT)]
-    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=50)
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=HANG)
     assert r"stdout='True\n'" in done.stdout, done.stdout + done.stderr
 
 

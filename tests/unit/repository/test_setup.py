@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.deadlines import HANG
+
 ROOT = Path(__file__).resolve().parents[3]
 LOCKS = sorted((ROOT / "requirements").glob("*.lock"))
 
@@ -39,7 +41,7 @@ def run_setup(root: Path, *arguments: str, **environment: str) -> subprocess.Com
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=HANG,
     )
 
 

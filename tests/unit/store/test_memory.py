@@ -8,6 +8,7 @@ import pytest
 from holdfast.store.memory import MemoryStore
 from holdfast.store.rows import Capability
 from holdfast.testing.conformance.kit import TTL, StoreKit
+from tests.deadlines import HANG
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("D-12")]
 
@@ -69,4 +70,4 @@ async def test_waiter_wakes_when_the_fake_clock_passes_its_timeout(kit: StoreKit
     while not kit.clock.sleeping:  # noqa: ASYNC110
         await asyncio.sleep(0)
     kit.clock.advance(hours=1)
-    assert await asyncio.wait_for(waiting, 5) is False
+    assert await asyncio.wait_for(waiting, HANG) is False

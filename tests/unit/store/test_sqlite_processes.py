@@ -14,6 +14,7 @@ import pytest
 from holdfast.store.open import open_store
 from holdfast.testing.conformance.kit import StoreKit
 from holdfast.types.lease import Lease
+from tests.deadlines import HANG
 
 pytestmark = pytest.mark.anyio
 
@@ -56,7 +57,7 @@ async def test_processes_append_to_their_runs_at_once_and_nothing_is_lost(kit: S
     leases = [await kit.claimed() for _ in range(3)]
     writers = [_append(file, lease, 100) for lease in leases]
     for writer in writers:
-        writer.communicate(timeout=50)
+        writer.communicate(timeout=HANG)
     assert [writer.returncode for writer in writers] == [0, 0, 0]
     for lease in leases:
         assert [record.seq for record in await kit.store.read(lease.run)] == list(range(101))
@@ -74,7 +75,7 @@ async def test_what_was_acknowledged_is_there_when_the_writer_is_killed(kit: Sto
     writer.kill()
     with writer.stdout:  # not communicate(): it would pass over lines that readline has buffered
         shown += writer.stdout.readlines()
-    writer.wait(20)
+    writer.wait(HANG)
     acknowledged = int(shown[-1])
     await kit.start()
     records = await kit.store.read(lease.run)
@@ -85,7 +86,7 @@ async def test_what_was_acknowledged_is_there_when_the_writer_is_killed(kit: Sto
 async def test_nothing_is_written_when_the_process_dies_inside_a_settle(kit: StoreKit, file: Path) -> None:
     lease = await kit.claimed()
     writer = _append(file, lease, 5, HOLDFAST_CRASH="inside_settle:3")
-    shown, _ = writer.communicate(timeout=20)
+    shown, _ = writer.communicate(timeout=HANG)
     assert (writer.returncode, shown.split()) == (137, ["1", "2"])
     assert (await kit.row(lease.run)).head == 2
     await kit.written(lease, kit.record(3))
@@ -101,7 +102,7 @@ async def test_nothing_is_pruned_when_the_process_dies_inside_prune(kit: StoreKi
     asyncio.run(main())
     """
     pruner = _start(script, file, lease.run, HOLDFAST_CRASH="inside_prune")
-    pruner.communicate(timeout=20)
+    pruner.communicate(timeout=HANG)
     assert pruner.returncode == 137
     assert [record.seq for record in await kit.store.read(lease.run)] == [0, 1, 2]
     assert await kit.store.prune(lease.run, horizon=2, replace=None) == 2
@@ -120,7 +121,7 @@ async def test_waiting_store_notices_when_another_process_writes(kit: StoreKit, 
     """
     writer = _start(script, file)
     assert await waiting
-    writer.communicate(timeout=20)
+    writer.communicate(timeout=HANG)
 
 
 @pytest.mark.covers("RS-MORE-4")
@@ -151,7 +152,7 @@ async def test_settle_says_full_and_keeps_what_was_acknowledged_when_the_file_ca
     asyncio.run(main())
     """
     writer = _start(script, file, lease.run, str(lease.key))
-    shown, _ = writer.communicate(timeout=30)
+    shown, _ = writer.communicate(timeout=HANG)
     assert writer.returncode == 0
     await kit.start()
     assert (await kit.row(lease.run)).head == int(shown)
@@ -181,7 +182,7 @@ async def test_forked_child_is_asked_to_open_its_own_and_the_parent_goes_on(file
     asyncio.run(main())
     """
     parent = _start(script, file)
-    run, _ = parent.communicate(timeout=20)
+    run, _ = parent.communicate(timeout=HANG)
     assert parent.returncode == 0
     store = await open_store(str(file))
     assert len(await store.read(run.strip())) == 3  # type: ignore[arg-type]

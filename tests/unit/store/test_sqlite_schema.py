@@ -12,6 +12,7 @@ from holdfast.store.open import open_store
 from holdfast.store.sql.sqlite import migrate
 from holdfast.store.sql.sqlite.connect import connect
 from holdfast.types.status import RunStatus, may_follow
+from tests.deadlines import HANG
 from tests.unit.store.sqlite_files import plain, pragma
 
 pytestmark = pytest.mark.anyio
@@ -141,7 +142,7 @@ def test_one_schema_results_when_processes_create_the_file_at_once(tmp_path: Pat
         "asyncio.run(main())"
     )
     creators = [subprocess.Popen([sys.executable, "-c", script, str(file)]) for _ in range(4)]
-    assert [creator.wait(30) for creator in creators] == [0] * 4
+    assert [creator.wait(HANG) for creator in creators] == [0] * 4
     assert _schema(file) == SNAPSHOT.read_text("utf-8")
 
 

@@ -20,6 +20,7 @@ from holdfast.testing.crashpoints import Crash
 from holdfast.types.lease import Lease
 from holdfast.types.record import RunBatch, Side
 from holdfast.types.status import RunStatus
+from tests.deadlines import HANG
 from tests.unit.store.sqlite_files import locked, plain
 
 pytestmark = pytest.mark.anyio
@@ -186,8 +187,8 @@ async def test_a_write_that_cannot_be_caught_reaches_its_caller_and_later_writes
 
     writer = _sqlite(kit)._writer
     with pytest.raises(Crash):
-        await asyncio.wait_for(writer.submit(end), 30)
-    assert await asyncio.wait_for(writer.submit(lambda _cur, _now: 7), 30) == 7
+        await asyncio.wait_for(writer.submit(end), HANG)
+    assert await asyncio.wait_for(writer.submit(lambda _cur, _now: 7), HANG) == 7
 
 
 async def test_store_works_when_used_from_one_event_loop_after_another(kit: StoreKit) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from holdfast.testing.clock import FakeClock
 from holdfast.types.clock import MICROS
+from tests.deadlines import HANG
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("CORE-TEST-01")]
 
@@ -40,7 +41,7 @@ async def test_sleeper_wakes_when_the_time_has_passed_it_and_not_before() -> Non
     await asyncio.sleep(0.01)
     assert not task.done()
     clock.advance(seconds=1)
-    await asyncio.wait_for(task, 5)
+    await asyncio.wait_for(task, HANG)
 
 
 async def test_cancelled_sleeper_is_forgotten() -> None:
@@ -59,7 +60,7 @@ async def test_sleeper_on_another_thread_wakes_when_this_one_advances() -> None:
     thread.start()
     await _until_asleep(clock)
     clock.advance(hours=1)
-    await asyncio.to_thread(thread.join, 5)
+    await asyncio.to_thread(thread.join, HANG)
     assert not thread.is_alive()
 
 
@@ -72,5 +73,5 @@ async def test_automatic_clock_moves_to_each_sleeper_in_turn() -> None:
         await clock.sleep(seconds)
         woken.append((name, (clock.now() - start) // MICROS))
 
-    await asyncio.wait_for(asyncio.gather(sleeper("late", 7200), sleeper("early", 60)), 5)
+    await asyncio.wait_for(asyncio.gather(sleeper("late", 7200), sleeper("early", 60)), HANG)
     assert woken == [("early", 60), ("late", 7200)]

@@ -37,6 +37,7 @@ def test_references_are_replaced_once_and_all_else_stays(text: str, whole: str) 
     assert expanded(text, value) == whole
 
 
+@pytest.mark.covers("CP2-I2")
 def test_what_is_inserted_is_not_read_again() -> None:
     assert expanded("{{context.a}}", lambda found: "{{context.b}} $goal") == "{{context.b}} $goal"
     assert [found.name for found in references_in("{{context.a}} {{ stages.b.notes }}")] == ["a", "b"]
@@ -54,6 +55,7 @@ async def prompts(hf: Holdfast, text: str, logs: Path, **says: Any) -> dict[str,
     return asked
 
 
+@pytest.mark.covers("CP2-I2")
 async def test_a_prompt_gets_what_earlier_stages_left(hf: Holdfast, tmp_path: Path) -> None:
     long = "begin " + "x" * 5000 + " end $goal {{context.n}}"
     text = dot(
@@ -94,6 +96,7 @@ async def test_the_last_visit_of_a_stage_counts(hf: Holdfast, tmp_path: Path) ->
     assert seen == [".", "visit 1", "visit 1.", "visit 3"]
 
 
+@pytest.mark.covers("CP2-I2")
 async def test_branches_and_their_stages_are_there_after_a_fan_in(hf: Holdfast, tmp_path: Path) -> None:
     text = dot(
         'f [shape=component]; x [prompt="X"]; x2 [prompt="{{stages.x.response}}!"]; y [prompt="Y"]; '
@@ -115,6 +118,7 @@ async def test_nothing_is_kept_of_stages_that_no_prompt_names(hf: Holdfast, tmp_
     assert not [key for key in result.context if key.startswith(("stage.output.", "internal.response"))]
 
 
+@pytest.mark.covers("CP2-I2")
 @pytest.mark.parametrize(
     ("prompt", "severity", "said"),
     [
@@ -122,6 +126,7 @@ async def test_nothing_is_kept_of_stages_that_no_prompt_names(hf: Holdfast, tmp_
         ("{{stages.a.colour}}", "error", "there is no colour"),
         ("{{branches.nobody.notes}}", "error", "names a stage that does not exist"),
         ("{{stages.c.response}}", "warning", "cannot run before b"),
+        ("{{branches.a.notes}}", "warning", "a does not begin a branch"),
         ("{{stages.b.response}}", "warning", "cannot run before b"),
         ("{{stages.a.response}} {{context.x}} {{else}}", "", ""),
     ],

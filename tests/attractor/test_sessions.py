@@ -45,7 +45,9 @@ async def test_stages_of_one_thread_go_on_with_one_conversation(
     first, alone, again = provider.seen
     assert said(first) == [("user", "Think of a number")]
     assert len(said(alone)) == 1
-    assert said(again) == [("user", "Think of a number"), ("assistant", "4711"), ("user", "Which was it?")]
+    since = "Since your last turn in this conversation:\nCompleted stages:\n- b: success: fresh\n\n"
+    assert said(again)[:2] == [("user", "Think of a number"), ("assistant", "4711")]
+    assert said(again)[2:] == [("user", f"{since}Which was it?")]
     assert asked(alone).endswith("\n\nAlone")
 
 
@@ -114,7 +116,11 @@ async def test_a_conversation_outlives_its_process(tmp_path: Path, provider: Pro
         runner = Runner(second, backend=backend(provider), logs_root=tmp_path / "logs")
         ended = await runner.resume(waiting.run_id)
     assert ended.succeeded
-    assert said(provider.seen[1]) == [("user", "Think"), ("assistant", "4711"), ("user", "Which?")]
+    *before, (role, last) = said(provider.seen[1])
+    assert before == [("user", "Think"), ("assistant", "4711")]
+    assert role == "user"
+    assert 'b follows gate, by the edge "Go".' in last
+    assert last.endswith("\n\nWhich?")
 
 
 @pytest.mark.covers("ATTRACTOR-HANDLER-10")

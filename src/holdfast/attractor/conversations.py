@@ -15,6 +15,7 @@ from holdfast.agents.messages import Message, message_from_plain, message_to_pla
 from holdfast.attractor.context import PipelineContext
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.preamble import tokens
+from holdfast.attractor.stage_history import counts_of
 
 PREFIX: Final = "internal.session."
 BOUND: Final = 60_000
@@ -32,6 +33,8 @@ class ConversationTurn(msgspec.Struct, frozen=True):
     stage: str
     messages: tuple[Message, ...]
     model: str = ""
+    number: int = 0
+    """Of the stage's end, in the order of all stages."""
 
     @property
     def size(self) -> int:
@@ -52,7 +55,8 @@ def turns_of(context: PipelineContext, thread: str) -> list[ConversationTurn]:
 
 def _turn(item: Mapping[str, Any]) -> ConversationTurn:
     messages = tuple(message_from_plain(plain) for plain in item.get("messages", ()))
-    return ConversationTurn(str(item.get("stage", "")), messages, str(item.get("model", "")))
+    number = int(item.get("number", 0))
+    return ConversationTurn(str(item.get("stage", "")), messages, str(item.get("model", "")), number)
 
 
 def history_of(
@@ -84,7 +88,8 @@ def keep_turn(visit: StageVisit, thread: str, turn: ConversationTurn) -> None:
     if not messages:
         return
     bound = visit.stage.integer("session_max_tokens", visit.pipeline.integer("session_max_tokens", BOUND))
-    added = msgspec.structs.replace(turn, messages=messages)
+    number = counts_of(visit.context).total + 1
+    added = msgspec.structs.replace(turn, messages=messages, number=number)
     turns = compacted([*turns_of(visit.context, thread), added], max(1, bound))
     visit.context.set(PREFIX + thread, [_plain(each) for each in turns])
 
@@ -93,6 +98,7 @@ def _plain(turn: ConversationTurn) -> dict[str, Any]:
     return {
         "stage": turn.stage,
         "model": turn.model,
+        "number": turn.number,
         "messages": [message_to_plain(message) for message in turn.messages],
     }
 
@@ -124,7 +130,8 @@ def _digest(turns: Sequence[ConversationTurn], budget: int) -> ConversationTurn:
             break
         result += lines
     text = "\n".join(["What was said before, in short:", *reversed([each for each in result if each])])
-    return ConversationTurn("", (Message("user", text), Message("assistant", "I know what was said before.")))
+    messages = (Message("user", text), Message("assistant", "I know what was said before."))
+    return ConversationTurn("", messages, number=max(turn.number for turn in turns))
 
 
 def _turn_digest(turn: ConversationTurn) -> str:

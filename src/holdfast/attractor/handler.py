@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from holdfast.attractor.outcome import StageOutcome
+from holdfast.attractor.stage_outputs import StageOutputs
 from holdfast.frontends.dot.document import Link, Pipeline, Stage
 from holdfast.runs.service import RunService
 from holdfast.telemetry import current_node
@@ -37,6 +38,8 @@ class StageVisit(msgspec.Struct, frozen=True, kw_only=True):
     """The scope inside a parallel stage; "" at the top."""
     workspace: Worktree | None = None
     """The worktree in which it works; None: the folder of the run."""
+    outputs: StageOutputs = msgspec.field(default_factory=StageOutputs)
+    """What it leaves: its handler fills it, and the end of the stage keeps it."""
 
     @property
     def given(self) -> Mapping[str, Any]:

@@ -45,7 +45,7 @@ GRACE: Final = 2.0
 MAX_STREAM: Final = 64 * 2**20
 """Bytes that a command may write to one stream before it is stopped."""
 SHOWN: Final = 64 * 2**10
-"""Bytes of a stream that are kept in the run's record: its beginning and its end."""
+"""Bytes of a stream that are kept in the context: its beginning and its end."""
 _POLL_BACKOFF: Final = Backoff(first=0.002, longest=0.1, factor=1.5)
 
 
@@ -246,7 +246,7 @@ def _largest(folder: Path) -> int:
     return found
 
 
-def stream_text(path: Path, limit: int = SHOWN) -> str:
+def stream_text(path: Path, limit: int = MAX_STREAM) -> str:
     """A stream for the record: whole, or its beginning and its end."""
     try:
         with path.open("rb") as stream:
@@ -260,6 +260,17 @@ def stream_text(path: Path, limit: int = SHOWN) -> str:
         return ""
     left = size - len(head) - len(tail)
     return f"{_text(head)}\n[... {left:,} bytes left out ...]\n{_text(tail)}"
+
+
+def shown(text: str, limit: int = SHOWN) -> str:
+    """A stream for the context: whole, or its beginning and its end."""
+    raw = b"" if len(text) <= limit // 4 else text.encode("utf-8", "replace")
+    if len(raw) <= limit:
+        return text
+    head, tail = raw[: limit // 2], raw[len(raw) - limit // 2 :]
+    left = len(raw) - len(head) - len(tail)
+    begin, end = head.decode("utf-8", "ignore"), tail.decode("utf-8", "ignore")
+    return f"{begin}\n[... {left:,} bytes left out ...]\n{end}"
 
 
 def _text(raw: bytes) -> str:

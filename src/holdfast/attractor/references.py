@@ -24,46 +24,59 @@ from holdfast.model.pipeline_conditions import as_text
 
 PREFIX: Final = "stage.output."
 """In the context, before the id of a stage. Not internal: a branch passes it on with its results."""
-RESPONSE: Final = "internal.response"
-"""In the context, until the stage has settled: its whole answer."""
-DIFF: Final = "internal.diff"
-"""In the context, until the stage has settled: what it changed in its worktree."""
 _RESULTS: Final = "parallel.results"
 
 
+class NeededText(msgspec.Struct):
+    """How much of a text references use: characters from its beginning and its end, or all."""
+
+    head: int = 0
+    tail: int = 0
+    whole: bool = False
+
+    def add(self, found: Reference) -> None:
+        self.head = max(self.head, found.length if found.cut == "head" else 0)
+        self.tail = max(self.tail, found.length if found.cut == "tail" else 0)
+        self.whole = self.whole or not found.cut
+
+    def part_of(self, text: str) -> str:
+        """Each reference gets the same from it as from the text."""
+        if self.whole or len(text) <= self.head + self.tail:
+            return text
+        return text[: self.head] + text[len(text) - self.tail :]
+
+
 class NamedStages:
-    """The stages whose output prompts of a pipeline name."""
+    """The stages whose output prompts of a pipeline name, and how much of it."""
 
     def __init__(self, pipeline: Pipeline) -> None:
-        found = [each for stage in pipeline.stages.values() for each in references_in(stage.prompt)]
-        self._stages = frozenset(each.name for each in found if each.kind != CONTEXT)
-        self._branches = any(each.kind == BRANCHES for each in found)
+        self._stages: dict[str, dict[str, NeededText]] = {}
+        self._branches: dict[str, NeededText] = {}
+        for stage in pipeline.stages.values():
+            for each in references_in(stage.prompt or stage.label):
+                if each.kind != CONTEXT:
+                    needed = self._branches if each.kind == BRANCHES else self._of(each.name)
+                    needed.setdefault(each.field, NeededText()).add(each)
 
-    def output_updates(self, visit: StageVisit, outcome: StageOutcome) -> dict[str, Any]:
-        """What the end of a stage adds to the context."""
-        named = visit.stage.id in self._stages or (self._branches and bool(visit.branch))
-        if not named:
+    def _of(self, stage: str) -> dict[str, NeededText]:
+        return self._stages.setdefault(stage, {})
+
+    def output_updates(self, visit: StageVisit, outcome: StageOutcome, number: int) -> dict[str, Any]:
+        """What the end of a stage adds to the context. `number`: of its end, in the order of all."""
+        needed = [self._stages.get(visit.stage.id, {})]
+        needed += [self._branches] if visit.branch else []
+        if not any(needed):
             return {}
-        updates = outcome.context_updates
-        texts = {
-            "response": visit.context.get_string(RESPONSE),
-            "stdout": as_text(updates.get("tool.output", "")),
-            "stderr": as_text(updates.get("tool.stderr", "")),
-            "diff": visit.context.get_string(DIFF),
-        }
+        texts = visit.outputs.texts
+        kept: dict[str, str] = {}
+        for name in texts:
+            parts = [each[name].part_of(texts[name]) for each in needed if name in each]
+            if parts:
+                # Of a stage that both kinds of references name, the whole: parts of parts are no parts.
+                kept[name] = parts[0] if len(parts) == 1 else texts[name]
         fields = {key: value for key, value in status_fields(outcome).items() if key != "context_updates"}
-        kept = {key: value for key, value in texts.items() if value}
-        return {PREFIX + visit.stage.id: {**kept, "verdict": fields, "branch": visit.branch}}
-
-
-def keep_response(visit: StageVisit, text: str) -> None:
-    """For the end of the stage, which keeps it if a prompt names it."""
-    visit.context.set(RESPONSE, text)
-
-
-def keep_diff(visit: StageVisit, text: str) -> None:
-    """The same for what the stage changed in its worktree."""
-    visit.context.set(DIFF, text)
+        own = {"verdict": fields, "branch": visit.branch, "number": number}
+        return {PREFIX + visit.stage.id: {**kept, **own}}
 
 
 def with_references(visit: StageVisit, prompt: str) -> str:
@@ -85,16 +98,18 @@ def _value(visit: StageVisit, found: Reference) -> str:
 
 
 def _of_branch(visit: StageVisit, found: Reference) -> str:
-    """Of the last stage of the branch that answered or ran a command; outcome and notes of the branch."""
+    """Outcome, notes and verdict of the branch; texts of its last stage that left one."""
     for each in _results(visit):
         if each.get("id") != found.name:
             continue
         if found.field in ("outcome", "notes", "failure_reason"):
             return _plain(each.get(found.field))
         updates = _fields(each.get("context_updates"))
-        last = str(updates.get("last_stage") or "")
         outputs = [_fields(value) for key, value in updates.items() if key.startswith(PREFIX)]
-        return _field(_output(each, last) or (outputs[-1] if outputs else None), found.field)
+        if found.field == "verdict" and "verdict" in each:
+            return _plain(each["verdict"])
+        ended = sorted(outputs, key=lambda output: output.get("number", 0), reverse=True)
+        return next((text for output in ended if (text := _field(output, found.field))), "")
     return ""
 
 

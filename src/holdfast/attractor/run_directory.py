@@ -29,6 +29,7 @@ from holdfast.attractor.run_files import (
     DOCUMENT,
     MANIFEST,
     PLAIN,
+    PREAMBLE,
     PROMPT,
     RESPONSE,
     SOURCE,
@@ -43,6 +44,7 @@ from holdfast.attractor.run_files import (
     stage_dir,
     stage_outcome,
 )
+from holdfast.attractor.stage_outputs import DIFF, FILES, RUN, STREAMS, bounded, recorded_diff, visit_file
 from holdfast.attractor.status_file import NAME, status_fields
 from holdfast.checkpoint.visit import Visit
 from holdfast.model.events import graph_at
@@ -237,6 +239,8 @@ class RunDirectory:
         self._keep_artifacts(body)
         outcome = stage_outcome(self.facts.graph, record, body)
         self._page(record, NAME, lambda: as_json(status_fields(outcome)))
+        if self._is_by_stage(record):
+            self._page(record, visit_file(record.visit, "verdict"), lambda: as_json(status_fields(outcome)))
         self._history.append(encode([record.node, str(record.outcome)]))
         if record.scope:
             self._step_in_branch(record, outcome)
@@ -287,10 +291,25 @@ class RunDirectory:
         """Prompt and answer of a model are part of the record of its answer."""
         value: Any = body.value
         if isinstance(value, Mapping) and self._handler(record) in ASKING:
-            for key, name in (("prompt", PROMPT), ("text", RESPONSE)):
+            for key, name in (("prompt", PROMPT), ("preamble", PREAMBLE), ("text", RESPONSE)):
                 text = cast("Mapping[str, Any]", value).get(key)
                 if isinstance(text, str):
                     self._page(record, name, partial(str, text))
+                    if name == RESPONSE and text:
+                        self._page(record, visit_file(record.visit, "response"), partial(bounded, text))
+        diff = recorded_diff(body.name, value)
+        if diff:
+            self._page(record, visit_file(record.visit, DIFF), partial(str, diff))
+        if isinstance(value, Mapping) and body.name == RUN:
+            for name in STREAMS:
+                self._add_stream(record, name, str(cast("Mapping[str, Any]", value).get(name) or ""))
+
+    def _add_stream(self, record: Record, name: str, text: str) -> None:
+        """A stage may run several commands, one after the other."""
+        file = visit_file(record.visit, name)
+        before = self.pages.get(self._place(record, file))
+        if text and self._whole:
+            self._page(record, file, lambda: bounded((before.text if before is not None else "") + text))
 
     def _chunk(self, record: Record, body: ChunkBody) -> None:
         new = [encode(_line(data)) for kind, data in body.items if kind == "log"]
@@ -299,6 +318,10 @@ class RunDirectory:
             self._touch(record)
 
     def _attempt(self, record: Record, body: AttemptBody) -> None:
+        if body.reason == "retry":
+            # The next attempt leaves outputs of its own.
+            for name in FILES:
+                self.pages.pop(self._place(record, visit_file(record.visit, name)), None)
         if body.reason in ("retry", "resumed") and not record.scope:
             self._undo_failure()
             self._status, self._error = "running", ""
@@ -376,12 +399,19 @@ class RunDirectory:
 
     def _page(self, record: Record | Visit, name: str, make: Callable[[], str]) -> None:
         node = graph_at(self.facts.graph, record.scope).node_named(record.node)
-        by_stage = node.kind is NodeKind.task and node.metadata.get("handler") not in AT_ONCE
+        by_stage = self._is_by_stage(record)
         if (node.walk or PLAIN).terminal or (by_stage and not self._whole):
             return
+        self.pages[self._place(record, name)] = RunFile(make(), by_stage=by_stage)
+
+    def _place(self, record: Record | Visit, name: str) -> Path:
         scope = record.scope if record.node in self.facts.shared else ""
-        place = stage_dir(self.folder, record.node, scope) / name
-        self.pages[place] = RunFile(make(), by_stage=by_stage)
+        return stage_dir(self.folder, record.node, scope) / name
+
+    def _is_by_stage(self, record: Record | Visit) -> bool:
+        """Whether its files are written by the worker that runs it."""
+        node = graph_at(self.facts.graph, record.scope).node_named(record.node)
+        return node.kind is NodeKind.task and node.metadata.get("handler") not in AT_ONCE
 
     def _handler(self, record: Record) -> str:
         node = graph_at(self.facts.graph, record.scope).node_named(record.node)

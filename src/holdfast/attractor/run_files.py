@@ -41,6 +41,7 @@ DOCUMENT: Final = "document.json"
 OWNER: Final = "owner.json"
 PROMPT: Final = "prompt.md"
 RESPONSE: Final = "response.md"
+PREAMBLE: Final = "preamble.md"
 _numbers = count()
 
 

@@ -14,8 +14,8 @@ import msgspec
 from holdfast.attractor.context import PipelineContext
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.outcome import StageOutcome
+from holdfast.attractor.stage_outputs import text_of
 from holdfast.attractor.status_file import AUTO_NOTE
-from holdfast.model.pipeline_conditions import as_text
 from holdfast.types.text import clean_text
 
 PREFIX: Final = "internal.stage."
@@ -28,8 +28,6 @@ FAILURE: Final = "internal.last_failure"
 """The latest failure with its output, until the same stage does not fail any more."""
 SLOTS: Final = 40
 _NOTES: Final = 500
-_OUTPUT: Final = 12_000
-"""Bytes of a failure's output."""
 
 
 class StageSummary(msgspec.Struct, frozen=True):
@@ -45,30 +43,27 @@ class StageSummary(msgspec.Struct, frozen=True):
 
 
 class LastFailure(msgspec.Struct, frozen=True):
-    """`where`: the folder of the stage, which has the whole output."""
+    """`where`: the artifacts that have the whole output. `number`: of its end, in the order of all."""
 
     stage: str
     visit: int
     reason: str
     output: str = ""
     where: str = ""
+    number: int = 0
+    size: int = 0
+    """Bytes of the whole output, if this is not the whole."""
 
 
-def failure_updates(visit: StageVisit, outcome: StageOutcome, answer: str) -> dict[str, Any]:
-    """What the end of a stage changes about the latest failure. `answer`: what its model said."""
-    context, updates, stage = visit.context, outcome.context_updates, visit.stage.id
+def failure_updates(visit: StageVisit, outcome: StageOutcome) -> dict[str, Any]:
+    """What the end of a stage changes about the latest failure."""
+    stage = visit.stage.id
     if str(outcome.status) != "fail":
-        known = last_failure(context)
+        known = last_failure(visit.context)
         return {FAILURE: None} if known is not None and known.stage == stage else {}
-    streams = (as_text(updates.get(f"tool.{name}", "")) for name in ("output", "stderr"))
-    output = "\n".join(filter(None, (text.strip() for text in streams))) or answer.strip()
-    where = visit.folder.relative_to(visit.logs) if visit.folder.is_relative_to(visit.logs) else visit.folder
+    found = text_of(visit, outcome, counts_of(visit.context).total + 1)
     failed = LastFailure(
-        stage,
-        visit.ctx.visit,
-        clean_text(outcome.failure_reason, _NOTES),
-        clean_text(middle_cut(output, _OUTPUT, str(where)), _OUTPUT),
-        str(where),
+        stage, visit.ctx.visit, found.reason, found.text, found.where, found.number, found.size
     )
     return {FAILURE: msgspec.to_builtins(failed)}
 
@@ -76,18 +71,6 @@ def failure_updates(visit: StageVisit, outcome: StageOutcome, answer: str) -> di
 def last_failure(context: PipelineContext) -> LastFailure | None:
     found: Any = context.get(FAILURE)
     return msgspec.convert(found, LastFailure) if isinstance(found, Mapping) else None
-
-
-def middle_cut(text: str, limit: int, where: str = "") -> str:
-    """Within a number of bytes: a fifth of it from the beginning, four fifths from the end."""
-    raw = text.encode("utf-8", "replace")
-    if len(raw) <= limit:
-        return text
-    note = f"\n[... {{}} bytes left out{f'; the whole is in {where}' if where else ''} ...]\n"
-    room = max(0, limit - len(note.encode()) - 8)
-    head, tail = raw[: room // 5], raw[len(raw) - (room - room // 5) :]
-    left = len(raw) - len(head) - len(tail)
-    return f"{head.decode('utf-8', 'ignore')}{note.format(left)}{tail.decode('utf-8', 'ignore')}"
 
 
 def history_updates(visit: StageVisit, outcome: StageOutcome) -> dict[str, Any]:

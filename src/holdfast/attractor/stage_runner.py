@@ -19,10 +19,11 @@ from holdfast.attractor.git import GitCommandError
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.attractor.pipeline_limits import BUILT_IN, check_budgets, count_failure, spends_alone
-from holdfast.attractor.references import DIFF, RESPONSE, NamedStages, keep_diff
+from holdfast.attractor.references import NamedStages
 from holdfast.attractor.registry import AnyHandler, HandlerRegistry, wants_visit
 from holdfast.attractor.run_files import own_updates
-from holdfast.attractor.stage_history import failure_updates, history_updates
+from holdfast.attractor.stage_history import counts_of, failure_updates, history_updates
+from holdfast.attractor.stage_outputs import DIFF, bounded, text_updates, write_outputs
 from holdfast.attractor.status_file import AUTO_NOTE, NAME, forget_status, read_status
 from holdfast.attractor.verdict import SCORE, VerdictError
 from holdfast.attractor.worktrees import without_reserved
@@ -93,6 +94,10 @@ class StageRunner:
                     # Before the handler: a cost without a bound cannot be prevented once it runs.
                     await check_budgets(visit)
                     outcome = await self._worked(visit, kind)
+                if visit.outputs.diff and not self._worktrees:
+                    # Of a handler of one's own; a commit has its difference in its record.
+                    changes = bounded(visit.outputs.diff)
+                    visit.outputs.diff = await ctx.step(DIFF, lambda: changes, effect="read", key=DIFF)
         except BudgetError as error:
             return self._settled(visit, kind, _stop(error.message), halt=True)
         # `_refused` first: an update that cannot be stored is then a
@@ -115,7 +120,7 @@ class StageRunner:
             if workspace is not None and not merged:
                 known, diff = await worktrees.settle(visit, workspace, outcome)
                 updates |= known
-                keep_diff(visit, diff)
+                visit.outputs.diff = bounded(diff)
         except (GitCommandError, OSError) as error:
             return failure_of(error)
         return replace(outcome, context_updates=updates)
@@ -181,10 +186,10 @@ class StageRunner:
             update |= _failure_updates(visit, outcome)
         if kind not in _QUIET:
             update |= history_updates(visit, outcome)
-            update |= self._named.output_updates(visit, outcome)
-            update |= failure_updates(visit, outcome, visit.context.get_string(RESPONSE))
-            update.pop(RESPONSE, None)
-            update.pop(DIFF, None)
+            number = counts_of(visit.context).total + 1
+            update |= self._named.output_updates(visit, outcome, number)
+            update |= failure_updates(visit, outcome)
+            update |= text_updates(visit, outcome, number)
         for entry in visit.context.new_logs():
             visit.ctx.emit(entry, "log")
         settled = Settled(
@@ -199,6 +204,8 @@ class StageRunner:
         )
         if kind not in _ENDS:
             run_files.write_status(visit.folder, as_recorded(settled))
+        if kind not in _QUIET:
+            write_outputs(visit, as_recorded(settled))
         return settled
 
 

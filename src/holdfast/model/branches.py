@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from holdfast.model.graph import Graph
 from holdfast.model.position import Position, Scope
@@ -12,6 +12,9 @@ from holdfast.types.value import FrozenDict
 
 GATES = "gates"
 """Goal gates that were passed in the branch: for the walk around it, not for stages."""
+BRANCH_NOTES = "internal.branch"
+"""In the state of a branch: what its stages leave for its result, and whose they are (`scope`)."""
+_LEFT = ("verdict", "artifacts", "said")
 # Keys that the walk itself writes into its scratch; every branch has its own.
 _WALK_FIELDS = ("outcome", "preferred_label", "current_node")
 _INTERNAL = "internal."
@@ -25,7 +28,8 @@ def branch_result(
     owner = pos.execs[scope.owner]
     scope.tree.fill_all()
     around = pos.scopes[owner.scope].tree.see(owner.frame, "scratch")
-    updates = _changes(around, scope.tree.see(0, "scratch"))
+    inside = scope.tree.see(0, "scratch")
+    updates = _changes(around, inside)
     walk = scope.walk
     outcome = str(walk.get("outcome", "success")) if error is None else "fail"
     score: Any = updates.get("score", 0)
@@ -37,9 +41,17 @@ def branch_result(
             "context_updates": FrozenDict(updates),
             "score": score if isinstance(score, (int, float)) else 0,
             "failure_reason": walk.get("reason", "") if error is None else error.message,
+            **_left(inside, scope.path),
             GATES: FrozenDict({**walk.get("gates", {}), **_failed_gates(graph, pos, scope)}),
         }
     )
+
+
+def _left(inside: Mapping[str, Any], path: str) -> dict[str, Any]:
+    """What its own stages noted; a branch also has what the walk around it noted."""
+    found: Any = inside.get(BRANCH_NOTES)
+    known: Mapping[str, Any] = cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {}
+    return {name: known[name] for name in _LEFT if name in known and known.get("scope") == path}
 
 
 def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:

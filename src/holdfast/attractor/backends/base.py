@@ -179,7 +179,7 @@ def as_conversation(asking: PromptRequest) -> str:
     if not asking.turns:
         return asking.whole
     text = "\n\n".join(f"[{each['role']}]\n{each['text']}" for each in session_messages(asking))
-    return f"The conversation so far:\n\n{text}\n\n[user]\n{asking.prompt}"
+    return f"The conversation so far:\n\n{text}\n\n[user]\n{asking.whole}"
 
 
 def missing_error(missing: Iterable[str], why: HoldfastError | None = None) -> RequirementsMissingError:

@@ -29,8 +29,8 @@ from holdfast.attractor.conversations import ConversationTurn, keep_turn, turns_
 from holdfast.attractor.failures import CLASS_KEY, LIMIT, TERMINAL, failure_of, raise_if_ours
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.outcome import StageOutcome, StageStatus
-from holdfast.attractor.preamble import preamble
-from holdfast.attractor.references import keep_response, with_references
+from holdfast.attractor.preamble import preamble, since_last_turn
+from holdfast.attractor.references import with_references
 from holdfast.attractor.stage_history import CALLS
 from holdfast.attractor.status_file import AUTO_NOTE, NAME, forget_status, read_status, status_fields
 from holdfast.attractor.verdict import (
@@ -53,7 +53,6 @@ from holdfast.model.calls.boundary import call
 
 SHOWN = 200
 """Characters of an answer that later stages see as `last_response`."""
-PREAMBLE = "preamble.md"
 
 
 class CodergenHandler:
@@ -84,10 +83,14 @@ class CodergenHandler:
         """With what the stage's fidelity carries over, from the context at this moment."""
         found = fidelity.fidelity_of(visit)
         fidelity.note(visit, found)
-        before = preamble(visit, found.mode) if takes_preamble(backend) else ""
-        if before:
-            run_files.write(visit.folder / PREAMBLE, before)
         turns = tuple(turns_of(visit.context, found.thread)) if found.thread else ()
+        before = ""
+        if takes_preamble(backend):
+            last = turns[-1].number if turns else None
+            full = found.mode == fidelity.FULL
+            before = since_last_turn(visit, last) if full else preamble(visit, found.mode)
+        if before:
+            run_files.write(visit.folder / run_files.PREAMBLE, before)
         return PromptRequest(
             visit=visit,
             prompt=prompt,
@@ -144,12 +147,12 @@ async def _answer(backend: AnyBackend, asking: PromptRequest) -> dict[str, Any]:
     except Exception as error:
         return _failure(error)
     changes = {k: v for k, v in visit.context.changes().items() if before.get(k, ...) != v}
-    return {**reply, **_exchange(asking, reply), **_status(visit), "changes": changes}
+    said = {"prompt": asking.exchange("").prompt, **_carried(asking), **_exchange(asking, reply)}
+    return {**reply, **said, **_status(visit), "changes": changes}
 
 
 async def _answered(backend: AnyBackend, asking: PromptRequest) -> dict[str, Any]:
-    visit = asking.visit
-    await visit.ctx.step("begin", _forget_status, visit, effect="read", key=_key(asking, "begin"))
+    visit, asking = asking.visit, await _begun(asking)
     try:
         reply = answer_fields(await as_durable(backend).answer(visit, asking.with_verdict(asking.whole)))
     except Exception as error:
@@ -162,8 +165,7 @@ async def _answered(backend: AnyBackend, asking: PromptRequest) -> dict[str, Any
 
 
 async def _conversed(backend: AnyBackend, asking: PromptRequest) -> dict[str, Any]:
-    visit = asking.visit
-    await visit.ctx.step("begin", _forget_status, visit, effect="read", key=_key(asking, "begin"))
+    visit, asking = asking.visit, await _begun(asking)
     try:
         reply = await as_conversing(backend).converse(asking)
     except Exception as error:
@@ -182,16 +184,34 @@ def _key(asking: PromptRequest, name: str) -> str:
     return name if asking.turn == 1 else f"{name}.{asking.turn}"
 
 
+async def _begun(asking: PromptRequest) -> PromptRequest:
+    """Record what is asked, before it is: entered again, the stage asks the same."""
+    ctx = asking.visit.ctx
+    found: Any = await ctx.step("begin", _begin, asking, effect="read", key=_key(asking, "begin"))
+    if not isinstance(found, Mapping) or asking.earlier is not None:
+        return asking
+    said = cast("Mapping[str, str]", found)
+    carried = {name: said.get(name, "") for name in ("preamble", "verdict")}
+    return msgspec.structs.replace(asking, prompt=said["prompt"], **carried)
+
+
+def _begin(asking: PromptRequest) -> dict[str, str]:
+    _forget_status(asking.visit)
+    # The prompt of the stage is that of its first turn.
+    return {"request" if asking.earlier is not None else "prompt": asking.prompt, **_carried(asking)}
+
+
+def _carried(asking: PromptRequest) -> dict[str, str]:
+    return {name: text for name in ("preamble", "verdict") if (text := getattr(asking, name))}
+
+
 def _kept(asking: PromptRequest, reply: Mapping[str, Any]) -> dict[str, Any]:
-    """Record prompt and answer: the run directory is written from that record."""
+    """Record the answer: the run directory is written from that record."""
     return {**_exchange(asking, reply), **_status(asking.visit)}
 
 
 def _exchange(asking: PromptRequest, reply: Mapping[str, Any]) -> dict[str, Any]:
-    if "text" not in reply:
-        return {"prompt": asking.exchange("").prompt}
-    whole = asking.exchange(str(reply["text"]))
-    return {"prompt": whole.prompt, "text": whole.text}
+    return {"text": asking.exchange(str(reply["text"])).text} if "text" in reply else {}
 
 
 def _reply_fields(reply: BackendReply) -> dict[str, Any]:
@@ -231,7 +251,7 @@ def _outcome(visit: StageVisit, reply: Mapping[str, Any]) -> StageOutcome:
     if "text" in reply and "outcome" not in reply:
         text = str(reply["text"])
         run_files.write(visit.folder / "response.md", text)
-        keep_response(visit, text)
+        visit.outputs.response = text
         noted = {"last_stage": visit.stage.id, "last_response": text[:SHOWN]}
     found = judge(_sources(reply))
     if found is not None:

@@ -65,6 +65,7 @@ class FanInHandler:
 
         await visit.ctx.step("answer", kept, effect="read")
         run_files.write(folder / "response.md", reply)
+        visit.outputs.response = reply
         return reply
 
 

@@ -24,6 +24,7 @@ from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.attractor.required_access import require_allowed
 from holdfast.attractor.run_files import is_refused_here, make_private
+from holdfast.attractor.stage_outputs import RUN
 from holdfast.attractor.status_file import forget_status, read_status, status_fields
 from holdfast.attractor.verdict import VerdictError, outcome_of
 from holdfast.attractor.worktrees import WORKDIR
@@ -103,11 +104,12 @@ class ToolHandler:
         here = made or where["machine"] == machine()
         work = self._command(visit, command, Path(where["folder"]), number, turn, same_machine=here)
         # CommandRun deduplicates: it starts the command only once, and otherwise waits for it.
-        ended = await visit.ctx.step("run", work.run, effect="external", idempotent=True)
+        ended = await visit.ctx.step(RUN, work.run, effect="external", idempotent=True)
         if is_refused_here():
             # Its result is in the journal now, which is encrypted; these files are not.
             shutil.rmtree(where["folder"], ignore_errors=True)
             forget_status(visit.folder)
+        visit.outputs.add_streams(ended)
         return ended
 
 
@@ -307,12 +309,12 @@ def _with_context(status: StageOutcome, shown: dict[str, Any]) -> StageOutcome:
 
 def _context_of(ended: dict[str, Any]) -> dict[str, Any]:
     """The specification's `tool.output`, and the names that existing pipelines read."""
-    out = str(ended["stdout"])
+    out = processes.shown(str(ended["stdout"]))
     lines = [line for line in out.splitlines() if line.strip()]
     return {
         "tool.output": out,
         "tool_stdout": out,
-        "tool.stderr": str(ended["stderr"]),
+        "tool.stderr": processes.shown(str(ended["stderr"])),
         "tool.last_line": lines[-1].strip() if lines else "",
         "tool.exit_code": ended["code"],
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -14,6 +15,7 @@ from holdfast.cli.output.console import (
     brief,
     busy,
     is_plain,
+    is_terminal,
     iso_times,
     print_drawing,
     print_error,
@@ -21,6 +23,7 @@ from holdfast.cli.output.console import (
     print_json,
     print_line,
     print_note,
+    print_raw,
     print_table,
     width,
 )
@@ -58,6 +61,10 @@ def show(
             metavar="RUN",
         ),
     ],
+    stage: Annotated[
+        str | None,
+        typer.Argument(help="A stage of a pipeline, with --prompt or --output", metavar="STAGE"),
+    ] = None,
     checkpoint: Annotated[
         int | None, typer.Option(help="The run as it was after record N", metavar="N")
     ] = None,
@@ -70,6 +77,18 @@ def show(
         bool,
         typer.Option("--logs", help="Only the lines that its nodes logged; --json prints them as a list"),
     ] = False,
+    prompt: Annotated[
+        bool, typer.Option("--prompt", help="Only what the model of STAGE was given, as it was recorded")
+    ] = False,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            help="Only what STAGE left, whole: response, stdout, stderr, verdict or diff", metavar="NAME"
+        ),
+    ] = None,
+    visit: Annotated[
+        int | None, typer.Option(help="Which visit of STAGE; default: the last", metavar="N", min=1)
+    ] = None,
     expand: Annotated[
         bool, typer.Option("--expand", help="Also draw the insides of maps and sub-flows")
     ] = False,
@@ -84,10 +103,38 @@ def show(
 
     --json=interface prints a checkpoint in the published format.
     """
+    if stage is not None or prompt or output is not None or visit is not None:
+        return run_async(_show_stage(run, stage, prompt=prompt, output=output, visit=visit or 0, store=store))
     view = ShowOptions(
         graph=graph, timeline=timeline, records=records, logs=logs, expand=expand, everything=everything
     )
     return run_async(show_moment(run, checkpoint, view, store=store, json=json, form=form))
+
+
+async def _show_stage(
+    run: str, stage: str | None, *, prompt: bool, output: str | None, visit: int, store: str | None
+) -> Exit:
+    """The bytes as they are, for other programs."""
+    from holdfast.attractor.recorded_stage import read_stage
+    from holdfast.attractor.stage_outputs import FILES
+
+    if stage is None:
+        raise InputError("no stage is named.", hint="Write `holdfast show RUN STAGE --prompt`.")
+    if prompt == (output is not None):
+        raise InputError("give --prompt or --output, and not both.", hint=f"Outputs are {', '.join(FILES)}.")
+    if output is not None and output not in FILES:
+        raise InputError(f"unknown output {output!r}.", hint=f"It is one of {', '.join(FILES)}.")
+    async with open_store_for_command(store, must_exist=True) as hf:
+        service = await hf.service()
+        found = await read_stage(service, await service.get(run), stage, visit)
+    text = found.require_prompt() if output is None else found.require_output(output)
+    if is_terminal():
+        print_raw(text)
+    else:
+        # The bytes themselves: what reads them may compare every one of them.
+        sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+        sys.stdout.buffer.flush()
+    return Exit.ok
 
 
 class ShowOptions(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,7 +7,8 @@ from typing import Final
 
 from holdfast.frontends.dot.diagnostics import Diagnostic, DiagnosticSeverity
 from holdfast.frontends.dot.document import Stage
-from holdfast.frontends.dot.references import CONTEXT, FIELDS, references_in
+from holdfast.frontends.dot.handler_kinds import kind_of
+from holdfast.frontends.dot.references import BRANCHES, CONTEXT, FIELDS, references_in
 from holdfast.frontends.dot.rule_context import Check, RuleContext, name_list
 
 _JUMPS: Final = ("retry_target", "fallback_retry_target")
@@ -26,9 +27,22 @@ def prompt_references(view: RuleContext) -> Iterator[Diagnostic]:
                 message = f"{found.text[:80]} in the prompt of {stage.id}: there is no {found.field[:40]}"
                 fix = f"use one of {name_list(FIELDS)}"
                 yield _at(view, stage, DiagnosticSeverity.error, message, fix)
+            elif found.kind == BRANCHES and not _begins_branch(view, found.name):
+                message = f"{found.name} does not begin a branch, so {found.text[:80]} is always empty"
+                yield _at(
+                    view, stage, DiagnosticSeverity.warning, message, "name the first stage of a branch"
+                )
             elif found.name not in _earlier(view, stage.id):
                 message = f"{found.name} cannot run before {stage.id}, so {found.text[:80]} is always empty"
                 yield _at(view, stage, DiagnosticSeverity.warning, message, "name an earlier stage")
+
+
+def _begins_branch(view: RuleContext, name: str) -> bool:
+    stages = view.pipeline.stages
+    return any(
+        link.source in stages and kind_of(stages[link.source]) == "parallel"
+        for link in view.pipeline.incoming.get(name, ())
+    )
 
 
 def _at(view: RuleContext, stage: Stage, how: DiagnosticSeverity, message: str, fix: str) -> Diagnostic:

@@ -152,7 +152,8 @@ class AgentBackend:
     def _prompt(self, asking: PromptRequest, choice: SessionChoice) -> str:
         """A session that goes on has the conversation; a lost one gets a summary."""
         if choice.resume:
-            return asking.prompt
+            # In a conversation, after what happened outside of it.
+            return asking.whole if asking.thread else asking.prompt
         if not choice.lost:
             return as_conversation(asking)
         visit = asking.visit

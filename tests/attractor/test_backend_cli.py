@@ -63,7 +63,9 @@ def test_a_run_with_a_model_goes_on_in_another_process(
     assert waiting.code == 3
     assert cli("answer", waiting.json["id"], "Go").code == 0
     assert cli("worker", "--until-idle").code == 0
-    assert said(nearby.seen[1]) == [("user", "Think"), ("assistant", "4711"), ("user", "Which?")]
+    *before, (_, last) = said(nearby.seen[1])
+    assert before == [("user", "Think"), ("assistant", "4711")]
+    assert last.endswith("\n\nWhich?")
 
 
 @pytest.mark.covers("ATTRACTOR-HANDLER-08")

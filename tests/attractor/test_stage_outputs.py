@@ -113,7 +113,8 @@ async def test_a_reference_gets_the_whole_of_a_long_output(hf: Holdfast, tmp_pat
 
     text = line(
         f'm [type=mine]; t [{TOOL}="{LONG}"]; u [{TOOL}="{LONG}"]; a [prompt="{{{{stages.t.stdout}}}}"]; '
-        'b [prompt="{{stages.u.stdout | head(12)}}|{{stages.u.stdout | tail(7)}}|{{stages.u.outcome}}|{{stages.m.diff}}"];',
+        'b [prompt="{{stages.u.stdout | head(12)}}|{{stages.u.stdout | tail(7)}}|{{stages.u.outcome}}|'
+        '{{stages.m.diff}}"];',
         "m", "t", "u", "a", "b",
     )  # fmt: skip
     registry = HandlerRegistry({"mine": Changes()})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from holdfast.attractor import worktrees
 from holdfast.attractor.outcome import StageOutcome, StageStatus
-from holdfast.attractor.stage_history import middle_cut
+from holdfast.attractor.stage_outputs import middle_cut
 from holdfast.attractor.worktrees import COMMIT, ORIGIN, SCOPE, WORKTREE, Worktree, levels
 from holdfast.frontends.dot.document import Stage
 from holdfast.types.text import clean_text

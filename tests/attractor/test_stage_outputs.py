@@ -20,6 +20,7 @@ from holdfast.attractor.registry import HandlerRegistry
 from holdfast.attractor.runner import Runner
 from holdfast.attractor.stage_outputs import LARGEST, bounded, tail_cut
 from holdfast.errors import RequirementsMissingError
+from tests.attractor.repositories import made
 from tests.attractor.run import dot, line, run, written
 from tests.cli.conftest import Cli, cli, logs
 
@@ -39,6 +40,7 @@ class Changes:
         return StageOutcome()
 
 
+@pytest.mark.covers("CP2-I1")
 async def test_every_visit_leaves_its_whole_outputs(hf: Holdfast, tmp_path: Path) -> None:
     """In files of the directory, and in the journal: a directory that is made from it has the same."""
     seen: list[str] = []
@@ -74,6 +76,35 @@ async def test_every_visit_leaves_its_whole_outputs(hf: Holdfast, tmp_path: Path
     assert len(files) == 2 * 3 + 2 * 2 + 2 + 2
     for path in files:
         assert (tmp_path / "again" / path).read_bytes() == (logs / path).read_bytes()
+
+
+@pytest.mark.covers("CP2-I1", "CP2-I2")
+async def test_the_changes_of_a_worktree_are_an_artifact(hf: Holdfast, tmp_path: Path) -> None:
+    repo = made(tmp_path / "repo", **{"base.txt": "one\n"})
+    asked: list[str] = []
+
+    def answer(node: Any, prompt: str) -> str:
+        asked.append(prompt)
+        return "ok"
+
+    text = dot(
+        f'fan [shape=component, workspace=worktree]; a [{TOOL}="seq 1 30000 > made.txt"]; b [{TOOL}="true"]; '
+        'join [shape=tripleoctagon]; z [prompt="{{branches.a.diff}}"];',
+        "start -> fan; fan -> a -> join; fan -> b -> join; join -> z -> done",
+        f'goal=g, workdir="{repo}"',
+    )
+    logs = tmp_path / "logs"
+    result = await run(hf, text, logs, backend=answer)
+    diff = written(logs / "a" / "visits" / "1.diff")
+    assert "".join(f"\n+{n}" for n in range(1, 30001)) in diff
+    assert not (logs / "b" / "visits" / "1.diff").exists()
+    assert asked == [diff]
+    assert result.context["parallel.results"][0]["artifacts"]["a"]["diff"] == "a/visits/1.diff"
+    service = await hf.service()
+    await export_directory(service, result.run_id, tmp_path / "again")
+    assert written(tmp_path / "again" / "a" / "visits" / "1.diff") == diff
+    found = await read_stage(service, await service.get(result.run_id), "a")
+    assert found.require_output("diff") == diff
 
 
 async def test_a_retried_attempt_leaves_only_the_outputs_of_the_last_one(

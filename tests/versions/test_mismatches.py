@@ -9,7 +9,7 @@ import pytest
 
 from holdfast import Context, Flow, RunStatus, quorum
 from holdfast.testing.crashpoints import Crash, armed
-from tests.flows.places import Place
+from tests.flows.places import Place, answer, told
 
 pytestmark = pytest.mark.anyio
 
@@ -105,6 +105,42 @@ def expiry(flow: Flow, new: bool) -> None:
         task(flow, "late")
 
 
+def options(flow: Flow, new: bool) -> None:
+    """`no` leads to `otherwise` in the new version, and `reject` would lead there too."""
+    yes, no = ("yes", "no") if new else ("approve", "reject")
+    flow.hold("gate", prompt="Go?", options=[yes, no])
+    task(flow, "stop")
+    task(flow, "after")
+    flow.edge("gate", "stop", when=f"decision == '{no}'")
+    flow.edge("gate", "after", otherwise=True)
+
+
+def options_of_a_form(flow: Flow, new: bool) -> None:
+    ids = ["yes", "no"] if new else ["yes", "no", "later"]
+    form = [{"type": "decision", "options": [{"id": each, "label": each} for each in ids]}]
+    flow.hold("gate", prompt="Go?", sections=form)
+    task(flow, "after")
+    flow.edge("gate", "after")
+
+
+def free_answer(flow: Flow, new: bool) -> None:
+    flow.hold("gate", prompt="Go?", **({"options": ["yes", "no"]} if new else {"options": None}))
+    task(flow, "after")
+    flow.edge("gate", "after")
+
+
+def earlier_decision(flow: Flow, new: bool) -> None:
+    """Decided at the first gate, read behind the second."""
+    yes, no = ("yes", "no") if new else ("approve", "reject")
+    flow.hold("first", prompt="Go?", options=[yes, no], bind="agreed")
+    flow.hold("gate", prompt="Sure?", options=["ok"])
+    task(flow, "stop")
+    task(flow, "after")
+    flow.edge("first", "gate")
+    flow.edge("gate", "stop", when=f"agreed == '{no}'")
+    flow.edge("gate", "after", otherwise=True)
+
+
 def traversal(flow: Flow, new: bool) -> None:
     flow.hold("gate", prompt="Go?", options=["yes"])
     task(flow, "after")
@@ -119,6 +155,9 @@ CASES: list[tuple[Shape, str]] = [
     (waits_for_what_is_past, "node 'last' waits for 'extra' in NEW, which is not ahead of this run"),
     (loop_changes, "it is inside the loop at 'head', whose edges back or out differ in NEW"),
     (expiry, "leads to 'late' when it expires, which NEW lacks"),
+    (options, "the open question at 'gate' offers 'approve', 'reject', which NEW does not"),
+    (options_of_a_form, "the open question at 'gate' offers 'later', which NEW does not"),
+    (free_answer, "the open question at 'gate' offers a free answer, which NEW does not"),
 ]
 
 
@@ -204,3 +243,28 @@ async def test_the_key_of_an_effect_stays_what_it_was_when_its_node_was_renamed(
     assert (await flow_of("2").resume(verdict.run, on=hf)).completed
     assert len(seen) == 2
     assert seen[0] == seen[1]
+
+
+@pytest.mark.covers("TOOL-VER-02", "TOOL-VER-03")
+async def test_a_decision_in_words_that_the_new_version_does_not_know_is_translated_or_refused(
+    place: Place,
+) -> None:
+    """Otherwise a rejection would take the way of `otherwise`."""
+    hf = await place.hf()
+    old, new = version("1", earlier_decision), version("2", earlier_decision)
+    waiting = await old.run(on=hf)
+    await answer(hf, waiting, "reject")
+    waiting = await old.resume(waiting.run_id, on=hf)
+    (verdict,) = await new.check_runs(on=hf)
+    assert [misfit.why for misfit in verdict.misfits] == [
+        "'agreed' is 'reject', a decision that is no option in NEW"
+    ]
+    words = {"approve": "yes", "reject": "no"}
+    translated = version("2", earlier_decision)
+    translated.migrate("1", state={"agreed": lambda s: words[s["agreed"]]})
+    (verdict,) = await translated.migrate_runs(on=hf)
+    assert verdict.migrated, verdict.misfits
+    await answer(hf, waiting, "ok")
+    ended = await translated.resume(waiting.run_id, on=hf)
+    assert ended.completed
+    assert [event.node for event in await told(hf, ended, "node.completed")][-1] == "stop"

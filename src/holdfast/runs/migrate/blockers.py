@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from holdfast.model.graph import Graph
+from holdfast.model.forms.compile import primary_options
+from holdfast.model.graph import Graph, Node
 from holdfast.model.position import Exec, Position, Scope
 from holdfast.runs.history.graph_match import Match, ahead
 from holdfast.types.status import REPEATABLE
@@ -69,6 +70,8 @@ def _of_execution(pos: Position, scope: Scope, matched: Match, execution: Exec) 
         )
     for wait in holds:
         yield from _of_expiry(matched, label, wait.on_timeout or "")
+        if wait.why == "node":
+            yield from _of_options(node, new, label)
     yield from _of_code(matched, execution, label, new.id)
 
 
@@ -87,6 +90,31 @@ def _of_expiry(matched: Match, label: str, action: str) -> Iterator[MigrationBlo
             f"the hold at {label!r} leads to {action[7:]!r} when it expires, which NEW lacks",
             _WAIT,
         )
+
+
+def _of_options(node: Node, new: Node, label: str) -> Iterator[MigrationBlocker]:
+    """The question stays as it was asked, and NEW's edges would decide by an answer that they do not know:
+    one that means no could lead to `otherwise`."""
+    before, after = option_ids(node), option_ids(new)
+    if before is None and after is None:
+        return
+    lacking = [repr(each) for each in before or () if each not in (after or ())]
+    if lacking or before is None:
+        offered = "a free answer" if before is None else ", ".join(lacking)
+        yield MigrationBlocker(
+            label,
+            f"the open question at {label!r} offers {offered}, which NEW does not",
+            "let it be answered and applied on its own version first, or keep the ids of its options",
+        )
+
+
+def option_ids(node: Node) -> tuple[str, ...] | None:
+    """Of a hold; None if it takes any answer."""
+    hold = node.hold
+    if hold is None:
+        return None
+    chosen = (primary_options(hold.form) if hold.form else None) or hold.options
+    return None if chosen is None else tuple(option.id for option in chosen)
 
 
 def _of_code(matched: Match, execution: Exec, label: str, name: str) -> Iterator[MigrationBlocker]:

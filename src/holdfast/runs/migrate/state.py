@@ -10,7 +10,7 @@ from holdfast.model.calls.boundary import call_plain
 from holdfast.model.frames import FrameTree
 from holdfast.model.migration import Migration, Renamed, Restate
 from holdfast.runs.history.graph_match import Match
-from holdfast.runs.migrate.blockers import MigrationBlocker
+from holdfast.runs.migrate.blockers import MigrationBlocker, option_ids
 from holdfast.types.value import freeze
 
 SCRATCH = "scratch"
@@ -149,21 +149,42 @@ def _fit(tree: FrameTree, matched: Match, label: str) -> list[MigrationBlocker]:
     schema = matched.new.schema
     problems: dict[str, None] = {}
     fitted: dict[str, Any] = {}
+    decided: dict[str, MigrationBlocker] = {}
     for number, frame in tree.frames.items():
         if frame.kids == 0 or number == 0:
+            decided |= {each.why: each for each in _of_decisions(tree.see(number, SCRATCH), matched, label)}
             try:
                 _, fitted[str(number)] = schema.start(dict(tree.see(number, SCRATCH)))
             except HoldfastError as error:
                 listed = cast("list[str] | None", error.facts.get("problems"))
                 problems |= dict.fromkeys(listed or [error.message])
-    if problems:
-        return [MigrationBlocker(label, f"the state: {problem}", _fix_hint(problem)) for problem in problems]
+    if problems or decided:
+        misfits = [MigrationBlocker(label, f"the state: {text}", _fix_hint(text)) for text in problems]
+        return [*misfits, *decided.values()]
     root = tree.frames[0].over.setdefault(SCRATCH, {})
     for field, value in fitted["0"].items():
         if root.get(field) is not value:
             root[field] = freeze(value, matched.new.adopt, field)
             tree.refs.pop((SCRATCH, field), None)
     return []
+
+
+def _of_decisions(state: Mapping[str, Any], matched: Match, label: str) -> Iterator[MigrationBlocker]:
+    """A decision that was made, in the words of the old options: the edges of NEW do not know it."""
+    words = {word for node in matched.old.nodes for word in option_ids(node) or ()}
+    known: dict[str, set[str] | None] = {}
+    for node in matched.graph.nodes:
+        if node.hold is not None:
+            options, others = option_ids(node), known.get(node.hold.bind, set[str]())
+            known[node.hold.bind] = None if options is None or others is None else {*others, *options}
+    for field, options in known.items():
+        value = state.get(field)
+        if options is not None and isinstance(value, str) and value in words - options:
+            yield MigrationBlocker(
+                label,
+                f"{field!r} is {value!r}, a decision that is no option in NEW",
+                "migrate(..., state=function) that gives it the option of NEW that means the same",
+            )
 
 
 def _fix_hint(problem: str) -> str:

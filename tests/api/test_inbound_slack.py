@@ -20,6 +20,7 @@ from holdfast.api.inbound.settings import parse_settings
 from holdfast.errors import SettingsError
 from holdfast.holds.notify.settings import parse_settings as notify_settings
 from tests.api.people import Hall, hall_of
+from tests.deadlines import HANG
 from tests.holds.notify.servers import HttpServer, http_server
 
 pytestmark = pytest.mark.anyio
@@ -72,10 +73,9 @@ class Desk:
 
     async def told(self, count: int) -> dict[str, Any]:
         """What Slack was told after so many posts: it is told after the click is answered."""
-        for _ in range(200):
-            if len(self.slack.seen) >= count:
-                break
-            await asyncio.sleep(0.02)
+        async with asyncio.timeout(HANG):
+            while len(self.slack.seen) < count:  # noqa: ASYNC110
+                await asyncio.sleep(0.02)
         assert len(self.slack.seen) == count
         return self.slack.seen[-1].json
 

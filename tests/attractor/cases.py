@@ -25,6 +25,7 @@ from holdfast.attractor.runner import PipelineResult, Runner
 from holdfast.frontends.dot.document import Pipeline, Stage
 from holdfast.frontends.dot.parse import parse
 from tests.attractor.repositories import git
+from tests.deadlines import HANG
 
 FOLDER = Path(__file__).parent / "corpus"
 NOBODY = "(nobody)"
@@ -119,12 +120,11 @@ async def _answered(hf: Holdfast, runner: Runner, result: PipelineResult, answer
     if choice != NOBODY:
         await service.answer(hold.id, choice)
         return await runner.resume(result.run_id)
-    for _ in range(500):
-        result = await runner.resume(result.run_id)
-        if not [each for each in result.holds if each.id == hold.id]:
-            return result
-        await asyncio.sleep(0.01)
-    raise AssertionError(f"the question of {gate} does not end by itself")
+    async with asyncio.timeout(HANG):
+        while [each for each in result.holds if each.id == hold.id]:
+            await asyncio.sleep(0.01)
+            result = await runner.resume(result.run_id)
+    return result
 
 
 async def traces(hf: Holdfast, run: str) -> dict[str, str]:

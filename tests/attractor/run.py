@@ -7,18 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from holdfast import Holdfast
 from holdfast.attractor.runner import PipelineResult, Runner
+from tests.deadlines import HANG
 
 
 async def until(check: Callable[[], Any]) -> None:
-    for _ in range(6000):
-        if check():
-            return
-        await asyncio.sleep(0.005)
-    pytest.fail(f"{check} was not true within 30 seconds")
+    async with asyncio.timeout(HANG):
+        while not check():  # noqa: ASYNC110
+            await asyncio.sleep(0.005)
 
 
 def either(first: str, then: str, otherwise: str = "fail") -> str:

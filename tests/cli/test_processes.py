@@ -68,6 +68,12 @@ def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
     return process.returncode, out, err
 
 
+def until_said(process: subprocess.Popen[str], word: str) -> None:
+    """Until it has written this to its standard error."""
+    assert process.stderr is not None
+    assert any(word in line for line in process.stderr), f"it ended without {word}"
+
+
 def wait_until(met: Callable[[], bool]) -> None:
     deadline = time.monotonic() + HANG
     while not met():
@@ -87,7 +93,8 @@ def shown(folder: Path, run: str) -> dict[str, Any]:
 def test_resume_repeats_no_settled_step_when_the_process_was_killed(folder: Path) -> None:
     killed = start(folder, "run", "slow.py")
     wait_until((folder / "began").exists)
-    time.sleep(0.1)  # the first step's commit
+    run = str(runs(folder)[0]["id"])
+    wait_until(lambda: shown(folder, run)["state"].get("first"))
     killed.send_signal(signal.SIGKILL)
     finish(killed)
     (folder / "go").touch()
@@ -102,7 +109,7 @@ def test_run_gives_the_run_back_when_interrupted_once(folder: Path) -> None:
     running = start(folder, "run", "slow.py", "--json")
     wait_until((folder / "began").exists)
     running.send_signal(signal.SIGINT)
-    time.sleep(0.1)
+    until_said(running, "Stopping")
     (folder / "go").touch()
     code, out, _ = finish(running)
 
@@ -116,7 +123,7 @@ def test_run_stops_at_once_when_interrupted_twice(folder: Path) -> None:
     running = start(folder, "run", "slow.py")
     wait_until((folder / "began").exists)
     running.send_signal(signal.SIGINT)
-    time.sleep(0.2)
+    until_said(running, "Stopping")
     running.send_signal(signal.SIGINT)
     code, _, err = finish(running)
 
@@ -138,12 +145,11 @@ def test_worker_drains_when_terminated(folder: Path) -> None:
     wait_until(lambda: shown(folder, run)["stored"]["recoveries"] == 1)  # the worker found it
     wait_until(lambda: runs(folder)[0]["status"] == "running")
     worker.send_signal(signal.SIGTERM)
-    time.sleep(0.2)
+    until_said(worker, "Draining")
     (folder / "go").touch()
     code, _, err = finish(worker)
 
     assert code == 0, err
-    assert "Draining" in err
     assert runs(folder)[0]["status"] in ("resumable", "completed")
 
 

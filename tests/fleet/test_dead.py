@@ -106,7 +106,7 @@ async def test_runs_beside_one_that_kills_its_worker_complete_and_only_that_one_
         slow = [(await service.create(program, {"order": f"o-{n}", "slow": True}))[0].id for n in range(3)]
         poisoned, _ = await service.create(program, {"order": "bad", "poisoned": True})
         with fleet(place, ledger, 1):
-            await until(lambda: ended(service, [poisoned.id, *slow]), 50)
+            await until(lambda: ended(service, [poisoned.id, *slow]))
         assert [row.id for row in await service.dead()] == [poisoned.id]
         assert {(await service.get(run)).status for run in slow} == {RunStatus.completed}
         for run in slow:

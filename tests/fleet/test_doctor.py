@@ -17,6 +17,7 @@ from holdfast import Flow, Holdfast, Worker
 from holdfast.cli.doctor.store import server_findings
 from holdfast.types.acknowledged import AcknowledgedState
 from holdfast.types.durability import Durability, Standby
+from tests.deadlines import HANG
 
 pytestmark = pytest.mark.anyio
 
@@ -29,6 +30,11 @@ def doctor(address: str) -> dict[str, dict[str, Any]]:
     return {finding["check"]: finding for finding in msgspec.json.decode(done.stdout)["findings"]}
 
 
+def warned(caplog: pytest.LogCaptureFixture, *words: str) -> bool:
+    texts = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
+    return any(all(word in text for word in words) for text in texts)
+
+
 @pytest.mark.covers("FLEET-PG-08")
 async def test_weak_setting_is_reported_by_doctor_and_by_the_worker(
     address: str, caplog: pytest.LogCaptureFixture
@@ -37,9 +43,9 @@ async def test_weak_setting_is_reported_by_doctor_and_by_the_worker(
     flow = Flow("quiet", effect="pure")
     flow.node(id="only")(lambda s: {"done": True})
     async with Holdfast(address) as hf, Worker(flow, on=hf):
-        await asyncio.sleep(0.1)
-    warned = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
-    assert [said for said in warned if "synchronous_commit is off" in said and "loses" in said]
+        async with asyncio.timeout(HANG):
+            while not warned(caplog, "synchronous_commit is off", "loses"):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
     finding = (await asyncio.to_thread(doctor, address))["durability"]
     assert finding["state"] == "warn"
     assert any("synchronous_commit is off" in line for line in finding["about"])

@@ -72,7 +72,7 @@ async def test_waiter_wakes_behind_a_pooler_by_looking(pooled: str) -> None:
     try:
         while await kit.store.wait_change(0.2):
             pass
-        waiting = asyncio.create_task(kit.store.wait_change(20))
+        waiting = asyncio.create_task(kit.store.wait_change(HANG))
         await asyncio.sleep(0.1)
         await kit.race(1, lambda store, _number: store.create(kit.new_run()))
         assert await asyncio.wait_for(waiting, HANG) is True

@@ -223,12 +223,10 @@ async def test_hot_and_parked_waits_tell_the_same_when_the_same_answers_come(pla
 async def until_asked(hf: Holdfast, run: str, driving: asyncio.Task[Any]) -> None:
     """Until the run has an open question; an error of the driver is not waited for."""
     store = await hf.open()
-    for _ in range(2000):
-        if await store.holds(run=RunId(run), status=HoldStatus.pending):
-            return
-        assert not driving.done(), driving.result()
-        await asyncio.sleep(0.001)
-    raise AssertionError("no question came")
+    async with asyncio.timeout(HANG):
+        while not await store.holds(run=RunId(run), status=HoldStatus.pending):
+            assert not driving.done(), driving.result()
+            await asyncio.sleep(0.001)
 
 
 def deadline(on_timeout: str | None, **options: Any) -> Flow:

@@ -19,10 +19,14 @@ pytestmark = pytest.mark.anyio
 async def test_results_are_in_the_order_of_the_items_when_they_end_in_another(hf: Holdfast) -> None:
     flow = Flow("order", effect="pure")
     ended: list[int] = []
+    turns = [asyncio.Event() for _ in range(3)]
+    turns[-1].set()
 
     async def body(item: int) -> int:
-        await asyncio.sleep((3 - item) * 0.004)
+        await turns[item].wait()
         ended.append(item)
+        if item:
+            turns[item - 1].set()
         return item * 10
 
     flow.map("each", over="items", body=body, into="out")
@@ -36,11 +40,15 @@ async def test_results_are_in_the_order_of_the_items_when_they_end_in_another(hf
 async def test_no_more_items_run_at_once_than_allowed_when_there_are_many(hf: Holdfast, bound: int) -> None:
     flow = Flow("bound", effect="pure")
     running = peak = 0
+    full = asyncio.Event()
 
     async def body(item: int) -> int:
         nonlocal running, peak
         running += 1
         peak = max(peak, running)
+        if running == bound:
+            full.set()
+        await full.wait()
         await asyncio.sleep(0.001)
         running -= 1
         return item

@@ -13,6 +13,7 @@ from holdfast.store.rows import ClaimRequest
 from holdfast.store.sql.mariadb import MariadbStore
 from holdfast.testing.conformance.kit import StoreKit
 from holdfast.types.document import Document
+from tests.deadlines import HANG
 from tests.services import mariadb
 
 pytestmark = pytest.mark.anyio
@@ -40,7 +41,7 @@ async def test_claim_takes_another_run_when_one_is_locked(store: MariadbStore, a
 
     task = asyncio.create_task(store._pools.write(hold_it))
     await gate.wait()
-    async with asyncio.timeout(4):  # less than a lock is waited for
+    async with asyncio.timeout(HANG):  # a lock is not waited for: it is freed only afterwards
         claims = await store.claim(ClaimRequest(worker="w", limit=5, ttl=TTL, lanes=None, versions=None))
     assert [one.run.id for one in claims] == [second.id]
     done.set()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import count
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from holdfast.store.open import open_store
 from holdfast.testing.clock import FakeClock
 from holdfast.types.retention import Retention
 from holdfast.types.status import RunStatus
+from tests.deadlines import HANG
 
 pytestmark = pytest.mark.anyio
 
@@ -62,13 +64,13 @@ async def _count(service: Any, run: str) -> int | None:
 
 
 async def _until(clock: FakeClock, look: Any, wanted: Any) -> None:
-    for _ in range(200):
-        if await look() == wanted:
-            return
-        clock.advance(minutes=10)
-        await asyncio.sleep(0)
-        await asyncio.sleep(0.001)
-    assert await look() == wanted
+    async with asyncio.timeout(HANG):
+        for turn in count():
+            if await look() == wanted:
+                return
+            if turn < 200:
+                clock.advance(minutes=10)
+            await asyncio.sleep(0.001)
 
 
 @pytest.mark.covers("TOOL-KEEP-01")

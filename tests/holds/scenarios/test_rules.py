@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from holdfast import Guardrails, Holdfast, Policy, Rule
 from holdfast.cli.main import run as cli
+from tests.deadlines import HANG
 from tests.holds.policies.flows import given, refund
 
 pytestmark = pytest.mark.anyio
@@ -36,21 +38,19 @@ async def test_a_guardrail_that_does_not_answer_has_not_passed(check: Any) -> No
 
 
 async def test_others_go_on_while_a_guardrail_takes_its_time() -> None:
-    rails = Guardrails({"slow": sleeping})
+    turned = threading.Event()
+    rails = Guardrails({"slow": lambda _facts: None if turned.wait(HANG) else "nobody went on"}, timeout=HANG)
     policy = Policy("p", Rule(name="r", decide="approve"))
-    turns = 0
 
     async def others() -> None:
-        nonlocal turns
-        while True:
-            await asyncio.sleep(0.01)
-            turns += 1
+        for _ in range(6):
+            await asyncio.sleep(0)
+        turned.set()
 
     async with Holdfast("memory:", policies=policy, guardrails=rails) as hf:
         beside = asyncio.create_task(others())
         assert (await refund().run(given(5), on=hf)).state["paid"]
-        beside.cancel()
-    assert turns > 5
+        await beside
 
 
 def test_each_file_is_informed_of_when_one_of_them_is_not_there(

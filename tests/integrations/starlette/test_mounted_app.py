@@ -183,23 +183,21 @@ async def test_runs_survive_the_kill_of_a_process_and_a_signal_drains(
 
 
 async def until_answered(client: httpx2.AsyncClient) -> None:
-    for _ in range(600):
-        try:
-            if (await client.get("/desk/readyz")).status_code == 200:
-                return
-        except httpx2.TransportError:
-            pass
-        await asyncio.sleep(0.1)
-    raise AssertionError("the application did not start")
+    async with asyncio.timeout(HANG):
+        while True:
+            try:
+                if (await client.get("/desk/readyz")).status_code == 200:
+                    return
+            except httpx2.TransportError:
+                pass
+            await asyncio.sleep(0.1)
 
 
 async def until_written(file: Path) -> str:
-    for _ in range(600):
-        written = _text(file)
-        if written.endswith("\n"):
-            return written.split()[0]
-        await asyncio.sleep(0.1)
-    raise AssertionError("no worker has taken the run")
+    async with asyncio.timeout(HANG):
+        while not (written := _text(file)).endswith("\n"):  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+    return written.split()[0]
 
 
 def _text(file: Path) -> str:

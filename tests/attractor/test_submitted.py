@@ -32,7 +32,8 @@ from tests.agents.provider import Answer, Provider
 from tests.api.conftest import Server, serving
 from tests.attractor.fake_agents import FakeAgents, agents, claude
 from tests.attractor.models import backend
-from tests.attractor.run import line
+from tests.attractor.repositories import git
+from tests.attractor.run import dot, line
 
 __all__ = ["agents", "provider"]
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("SAFE-EDGE-09")]
@@ -226,6 +227,10 @@ RUNS: Final = {
     "stack.child_resolve": line(
         'a [shape=house, stack.child_dotfile="child.dot", stack.child_resolve=late];', "a"
     ),
+    "workspace": dot(
+        "fan [shape=component, workspace=worktree]; join [shape=tripleoctagon]; a; b;",
+        "start -> fan; fan -> a -> join; fan -> b -> join; join -> done",
+    ),
 }
 """What a document can bring to the machine of a worker, by its attribute."""
 
@@ -236,8 +241,10 @@ async def test_everything_that_a_document_brings_to_a_worker_is_refused_there(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "child.dot").write_text(TOOL)
+    git(tmp_path, "init", "--quiet")
     provider.says(Answer(calls=[("c1", "look", {})]), Answer("done"))
     with pytest.raises(RequirementsMissingError, match="this worker does not run commands") as refused:
         await _advanced(hf, RUNS[attribute], tmp_path / "logs", backend(provider, tools=[look]))
     assert refused.value.facts["missing"] == [ALLOW_CODE]
     assert not (tmp_path / "ran").exists()
+    assert git(tmp_path, "for-each-ref") == ""

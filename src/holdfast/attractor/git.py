@@ -119,6 +119,10 @@ class Repository(msgspec.Struct, frozen=True):
     def has(self, commit: str) -> bool:
         return self.run("cat-file", "-e", f"{commit}^{{commit}}", ok=(0, 1, 128)).returncode == 0
 
+    def refs(self, beginning: str) -> dict[str, str]:
+        lines = self.git("for-each-ref", "--format=%(objectname) %(refname)", beginning).splitlines()
+        return {ref: commit for commit, _, ref in (line.partition(" ") for line in lines)}
+
     def is_ancestor(self, commit: str, of: str) -> bool:
         return self.run("merge-base", "--is-ancestor", commit, of, ok=(0, 1)).returncode == 0
 

@@ -22,6 +22,7 @@ from holdfast.attractor.branch_files import branch_name
 from holdfast.attractor.continuation import Continuation
 from holdfast.attractor.git import Commit, GitCommandError, Repository, git_fault, repository_faults
 from holdfast.attractor.outcome import StageOutcome
+from holdfast.attractor.required_access import require_allowed
 from holdfast.attractor.run_files import is_refused_here, make_private, write_or_raise
 from holdfast.errors import InputError, RunFileMissingError
 from holdfast.frontends.dot.document import Pipeline
@@ -163,13 +164,19 @@ async def enter(visit: StageVisit) -> Worktree | None:
     scope = owner_of(visit)
     if scope is None:
         return None
+    require_allowed(visit)
     repository = await asyncio.to_thread(repository_of, visit)
+    known: dict[str, Any] = {}
+    if visit.ctx.recorded("workspace") is None:
+        # Outside of the sub-step: that this machine lacks something is no result of it.
+        commit, origin = await asyncio.to_thread(_start, visit, repository, scope)
+        known = {"at": visit.ctx.now(), "commit": commit, "origin": origin}
 
     async def begin() -> dict[str, Any]:
-        commit, origin = await asyncio.to_thread(_start, visit, repository, scope)
-        return {"at": visit.ctx.now(), "commit": commit, "origin": origin}
+        return known
 
     known = await visit.ctx.step("workspace", begin, effect="read", key="workspace")
+    await asyncio.to_thread(require_commit, visit, repository, known["commit"])
     workspace = workspace_of(visit, repository, scope, known)
     await asyncio.to_thread(_prepare, workspace)
     return workspace
@@ -261,9 +268,9 @@ def repository_of(visit: StageVisit) -> Repository:
 
 def _start(visit: StageVisit, repository: Repository, scope: str) -> tuple[str, str]:
     """The commit on which the stage works, and the user's commit below it."""
+    _take_bases(visit, repository)
     commit = visit.context.get_string(COMMIT)
     if commit:
-        require_commit(visit, repository, commit)
         return commit, visit.context.get_string(ORIGIN)
     return _base(visit, repository, list(levels(scope))[-1] if scope else None)
 
@@ -274,7 +281,7 @@ def _base(visit: StageVisit, repository: Repository, level: Level | None) -> tup
     ref = f"{refs_of(visit)}base/{fan}"
     found = repository.commit_at(ref)
     if not found:
-        found = _earlier_base(visit, repository, fan) or _snapshot(visit, repository)
+        found = _snapshot(visit, repository)
         try:
             repository.set_ref(ref, found, new=True)
         except GitCommandError:
@@ -285,21 +292,24 @@ def _base(visit: StageVisit, repository: Repository, level: Level | None) -> tup
     return found, repository.commit_at(f"{found}^")
 
 
-def _earlier_base(visit: StageVisit, repository: Repository, fan: str) -> str:
-    """Of the run whose directory this one continues, by the repository or by its bundles."""
+def _take_bases(visit: StageVisit, repository: Repository) -> None:
+    """From the run whose directory this one continues, by the repository or by its bundles: all of them,
+    because this run replaces its bundles."""
     known = Continuation.of(visit.given)
     if known is None or visit.ctx.restarts != known.restarts:
-        return ""
-    ref = f"{_refs(known.run, known.restarts)}base/{fan}"
-    found = repository.commit_at(ref)
-    if found:
-        return found
-    for path in _bundles(visit):
+        return
+    own, former = f"{refs_of(visit)}base/", f"{_refs(known.run, known.restarts)}base/"
+    if repository.refs(own):
+        return
+    found = repository.refs(former)
+    for path in () if found else _bundles(visit):
         with suppress(GitCommandError):
-            found = repository.take_bundle(path).get(ref, "")
-            if found:
-                return found
-    return ""
+            found |= repository.take_bundle(path)
+    for ref, commit in found.items():
+        if ref.startswith(former):
+            with suppress(GitCommandError):
+                # Another branch may do the same.
+                repository.set_ref(own + ref.removeprefix(former), commit, new=True)
 
 
 def _snapshot(visit: StageVisit, repository: Repository) -> str:

@@ -18,11 +18,13 @@ _READY: Final = (RunStatus.pending, RunStatus.resumable)
 _MEANS: Final = {
     "agent": "the agent's program on its PATH",
     "backend": "`--backend [NAME=]SPEC`",
+    "commit": "the commit in its repository",
     "file": "the file",
     "handler": "`--handlers MODULE`",
     "kit": "its tools",
     "program": "the program on its PATH",
     "provider": "the provider's key in its environment",
+    "repository": "the repository",
     "setting": "`--allow-code`",
 }
 """By the kind of a requirement: how a worker gets it."""

@@ -143,7 +143,7 @@ async def test_sample_call_of_the_document_resolves_a_review_by_the_id_of_its_op
 async def test_review_is_published_to_its_queue_under_the_id_of_its_row(hall: Hall) -> None:
     await invoke(hall, document())
     messages = "/v1/queues/support/reviews/messages"
-    (message,) = (await hall.ask("ada", "POST", f"{messages}/claim", json={"wait": 60}))["items"]
+    (message,) = (await hall.ask("ada", "POST", f"{messages}/claim", json={"wait": 30}))["items"]
     row = await waiting(hall)
     assert str(UUID(row["id"])) == row["id"] == message["correlation_id"]
     assert (message["type"], message["id"]) == ("hitl_request", row["hitl_message_id"])
@@ -169,7 +169,7 @@ async def test_four_node_types_without_a_scope_use_that_of_their_flow(hall: Hall
     run = await hall.ask("ada", "POST", "/v1/runs", status=201, json=body)
 
     reviews = "/v1/queues/support/reviews/messages"
-    (review,) = (await hall.ask("ada", "POST", f"{reviews}/claim", json={"wait": 60}))["items"]
+    (review,) = (await hall.ask("ada", "POST", f"{reviews}/claim", json={"wait": 30}))["items"]
     assert review["run"] == run["id"]
     (moved,) = (await hall.ask("ada", "GET", "/v1/queues/support/leads/messages"))["items"]
     assert moved["payload"] == 1

@@ -90,7 +90,7 @@ async def test_document_with_a_skill_is_served_on_mariadb_and_s3_over_a_killed_s
 
     with served(tmp_path, *words, store=store) as second, second.ready().client() as client:
         reviews = "/v1/queues/support/reviews/messages"
-        [work] = sent(client, "POST", f"{reviews}/claim", {"wait": 60})["items"]
+        [work] = sent(client, "POST", f"{reviews}/claim", {"wait": 30})["items"]
         answer = {"token": work["claim_token"], "result": {"decision": "approve"}}
         assert sent(client, "POST", f"{reviews}/{work['id']}/complete", answer)["state"] == "completed"
         until(is_done(client, run), "the other server resumes it")

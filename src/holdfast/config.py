@@ -84,6 +84,10 @@ ENVIRONMENT = {
         "names of further variables that commands of pipelines and tools get, separated by commas; `NAME_*` "
         "matches all that begin so"
     ),
+    "HOLDFAST_TOOL_SANDBOX": (
+        "the words before each command of pipelines, agents and tools, such as `bwrap ... --`; `{workdir}`, "
+        "`{stage_dir}`, `{logs}` and `{repository}` stand for folders"
+    ),
     "HOLDFAST_TORTURE_LOG": "set by `holdfast torture`: the file in which its processes record effects",
     "HOLDFAST_BACKEND": (
         "what answers the prompts of pipelines: `model`, `simulation`, `agent:NAME`, `cli:COMMAND` or "

@@ -14,6 +14,7 @@ from holdfast.errors import InputError
 from holdfast.store.rows import RunFilter
 from tests.attractor.repositories import files, git, made, refs, state
 from tests.attractor.run import dot
+from tests.cli.conftest import Cli
 
 pytestmark = pytest.mark.anyio
 
@@ -412,3 +413,33 @@ async def test_run_needs_git_and_workers_with_it_announce_it(
     assert "program:git" not in PipelineDialect().needs(plain.program.graph.spec)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "program:git" not in PipelineDialect().offers()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("merge=some, on_conflict=never", ("merge is some", "on_conflict is never")),
+        ("workspace=cloud", ("workspace is cloud",)),
+    ],
+)
+def test_command_line_names_every_wrong_word_and_creates_nothing(
+    cli: Cli, tmp_path: Path, change: str, said: tuple[str, ...]
+) -> None:
+    made(tmp_path / "repo")
+    text = pipeline(tmp_path / "repo", "true", "true", fan=f", {change}")
+    (tmp_path / "x.dot").write_text(text)
+    found = cli("run", str(tmp_path / "x.dot"), "--simulate")
+    assert found.code == 2
+    assert all(each in found.err for each in said), found.err
+    assert "Traceback" not in found.err
+    assert refs(tmp_path / "repo") == {}
+
+
+def test_command_line_refuses_a_folder_without_a_repository(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "x.dot").write_text(pipeline(tmp_path / "plain", "true", "true"))
+    found = cli("run", str(tmp_path / "x.dot"), "--simulate")
+    assert found.code == 2
+    assert "is not in the working tree of a git repository" in found.err
+    assert not (tmp_path / ".holdfast/logs").exists()
+    assert cli("runs", "--json").json["items"] == [] if Path(".holdfast").exists() else True

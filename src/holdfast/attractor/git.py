@@ -256,16 +256,16 @@ def _version(path: str, _changed: int) -> tuple[int, int]:
 
 def repository_faults(folder: Path) -> list[str]:
     """Why a run with worktrees cannot start in this folder: all reasons."""
-    missing = git_fault()
-    if missing:
-        return [missing]
+    faults = [fault] if (fault := git_fault()) else []
+    if shutil.which("git") is None:
+        return faults
     try:
         repository = Repository.at(folder)
     except GitCommandError:
-        return [f"{folder} is not in the working tree of a git repository"]
+        return [*faults, f"{folder} is not in the working tree of a git repository"]
     links = repository.git("ls-files", "--stage", "-z", "--", ":/")
     names = [entry.partition("\t")[2] for entry in links.split("\0") if entry.startswith("160000 ")]
     if names:
         shown = ", ".join(clean_text(name, 60) for name in names[:3])
-        return [f"{repository.top} has submodules ({shown}), which worktrees of runs do not support"]
-    return []
+        faults.append(f"{repository.top} has submodules ({shown}), which worktrees of runs do not support")
+    return faults

@@ -13,7 +13,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -27,13 +27,16 @@ from holdfast.types.backoff import Backoff
 COMMAND, LOCK, PID, CODE, STDOUT, STDERR = "command", "lock", "pid", "exit_code", "stdout", "stderr"
 
 # The lock is passed as stdin and moves to 9, which the command does not inherit. `$$` is the first process of
-# the session, so it is also the process group of the part in the background.
+# the session, so it is also the process group of the part in the background. After the folder come the words
+# that run the file `command`: a shell, perhaps inside a sandbox.
 _KEEPER: Final = """
 exec 9<&0 </dev/null
-echo $$ >"$1/pid.new" && mv "$1/pid.new" "$1/pid" || exit 1
+at=$1
+shift
+echo $$ >"$at/pid.new" && mv "$at/pid.new" "$at/pid" || exit 1
 (
-  "$2" "$1/command" >"$1/stdout" 2>"$1/stderr" 9<&-
-  echo $? >"$1/exit_code.new" && mv "$1/exit_code.new" "$1/exit_code"
+  "$@" "$at/command" >"$at/stdout" 2>"$at/stderr" 9<&-
+  echo $? >"$at/exit_code.new" && mv "$at/exit_code.new" "$at/exit_code"
   kill -KILL 0
 ) &
 """
@@ -57,8 +60,17 @@ class ProcessExit(msgspec.Struct, frozen=True):
     seconds: float = 0.0
 
 
-def begin(folder: Path, command: str, *, shell: str, cwd: Path | None, env: Mapping[str, str]) -> bool:
-    """Start it, unless it is already started. Raises OSError if it cannot be started."""
+def begin(
+    folder: Path,
+    command: str,
+    *,
+    shell: str,
+    cwd: Path | None,
+    env: Mapping[str, str],
+    sandbox: Sequence[str] = (),
+) -> bool:
+    """Start it, unless it is already started. `sandbox`: the words before its shell. Raises OSError if it
+    cannot be started."""
     # A lock and not the process id says whether it runs:
     # ids are reused, locks are released with their process.
     with (folder / LOCK).open("a+b") as lock:
@@ -71,7 +83,7 @@ def begin(folder: Path, command: str, *, shell: str, cwd: Path | None, env: Mapp
         if (folder / PID).exists():
             return False
         (folder / COMMAND).write_text(command + "\n", encoding="utf-8")
-        keeper = [_SH, "-c", _KEEPER, "holdfast-tool", str(folder.resolve()), shell]
+        keeper = [_SH, "-c", _KEEPER, "holdfast-tool", str(folder.resolve()), *sandbox, shell]
         done = subprocess.run(
             keeper,
             # The open file is the lock: as long as the keeper has it, no other process can take it.

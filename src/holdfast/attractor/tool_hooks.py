@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from typing import Any, Final
@@ -18,7 +18,9 @@ import msgspec
 from holdfast.agents.tool_call import result_text
 from holdfast.agents.tools import Tool, ToolError
 from holdfast.attractor.handler import StageVisit
+from holdfast.attractor.handlers.tool import sandbox_of
 from holdfast.attractor.run_files import is_refused_here, make_private, open_private
+from holdfast.errors import InputError
 from holdfast.model.calls.boundary import call as call_code
 from holdfast.types.text import clean_text
 
@@ -108,10 +110,11 @@ class Hooks:
             "TOOL_FAILED": "true" if data.get("failed") else "false",
         }
         try:
-            return await run_hook(command, body, environment, self._timeout)
-        except OSError as error:
+            return await run_hook(command, body, environment, self._timeout, sandbox_of(visit))
+        except (OSError, InputError) as error:
             # No exit code counts as a refusal of the pre hook: a check that cannot be run has not passed.
-            return None, f"it cannot be run: {error.strerror}"
+            reason = error.strerror if isinstance(error, OSError) else error.message
+            return None, f"it cannot be run: {reason}"
 
 
 def command_of(visit: StageVisit, key: str) -> str:
@@ -120,9 +123,14 @@ def command_of(visit: StageVisit, key: str) -> str:
 
 
 async def run_hook(
-    command: str, body: bytes, environment: Mapping[str, str], timeout: float
+    command: str,
+    body: bytes,
+    environment: Mapping[str, str],
+    timeout: float,
+    sandbox: Sequence[str] = (),
 ) -> tuple[int | None, str]:
     process = await asyncio.create_subprocess_exec(
+        *sandbox,
         "/bin/sh",
         "-c",
         command,

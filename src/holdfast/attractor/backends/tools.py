@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -9,7 +10,7 @@ from typing import Annotated, Any, Final
 from holdfast.agents.sandbox import Folder
 from holdfast.agents.tools import Tool, ToolError, tool
 from holdfast.attractor.handler import StageVisit
-from holdfast.attractor.handlers.tool import environment, workdir_text
+from holdfast.attractor.handlers.tool import environment, sandbox_of, workdir_text
 from holdfast.errors import InputError
 from holdfast.frontends.dot.document import Pipeline, Stage
 
@@ -23,15 +24,16 @@ def workdir_of(visit: StageVisit) -> Path:
 
 
 def shell_of(visit: StageVisit) -> list[Tool]:
-    """Not a sandbox: it runs as this user. Its environment has no keys."""
-    folder = Folder(workdir_of(visit), environment(visit))
+    """Without the operator's sandbox it runs as this user. Its environment has no keys."""
+    folder, sandbox = Folder(workdir_of(visit), environment(visit)), sandbox_of(visit)
 
     async def shell(
         command: Annotated[str, "A command line."], timeout: Annotated[float, "Seconds."] = SHELL_TIMEOUT
     ) -> dict[str, Any]:
         """Runs a command in the working folder and returns its exit code and output."""
         try:
-            return await folder.run(command, min(max(timeout, 1.0), SHELL_TIMEOUT))
+            line = shlex.join([*sandbox, "/bin/sh", "-c", command]) if sandbox else command
+            return await folder.run(line, min(max(timeout, 1.0), SHELL_TIMEOUT))
         except TimeoutError:
             return {"exit": None, "output": f"It took longer than {timeout:g} s and was stopped."}
 

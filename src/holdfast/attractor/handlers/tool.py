@@ -17,6 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.agents.tool_environment import tool_environment
+from holdfast.agents.tool_sandbox import sandbox_words
 from holdfast.attractor import processes
 from holdfast.attractor.continuation import Intent, earlier_command, write_intent
 from holdfast.attractor.failures import failure_of
@@ -163,9 +164,16 @@ class CommandRun:
                 f"stage {stage.id!r}: the folder {cwd!r} does not exist.",
                 hint="Set cwd to an existing folder.",
             )
-        env = self.environment()
+        env, sandbox = self.environment(), sandbox_of(self.visit)
         write_intent(self.folder, self._intent(cwd))
-        processes.begin(self.folder, self.command, shell=found, cwd=Path(cwd) if cwd else None, env=env)
+        processes.begin(
+            self.folder,
+            self.command,
+            shell=found,
+            cwd=Path(cwd) if cwd else None,
+            env=env,
+            sandbox=sandbox,
+        )
 
     def _intent(self, cwd: str) -> Intent:
         ctx = self.visit.ctx
@@ -207,6 +215,14 @@ class CommandRun:
         except VerdictError as fault:
             return {**found, "fault": str(fault)}
         return found if status is None else {**found, "status": status_fields(status)}
+
+
+def sandbox_of(visit: StageVisit) -> list[str]:
+    """The words of the operator's sandbox for the commands of a stage. Raises InputError."""
+    workdir = Path(workdir_text(visit) or ".")
+    common = workdir if visit.workspace is None else visit.workspace.repository.common
+    places = {"workdir": workdir, "stage_dir": visit.folder, "logs": visit.logs, "repository": common}
+    return sandbox_words(places)
 
 
 def environment(visit: StageVisit) -> dict[str, str]:

@@ -10,7 +10,8 @@ import pytest
 
 from holdfast import ModelError, ModelRefusedError, ModelReplyError, ModelUnavailableError, OpenAI
 from holdfast.agents.messages import Message, ModelRequest, TokenUsage, ToolCall, ToolSpec
-from holdfast.agents.model_http import Retries, retry_after, without_key
+from holdfast.agents.model_http import Retries, without_key
+from holdfast.agents.refusals import retry_after
 from tests.agents.conftest import KEY, PRICES, Naps, a_model
 from tests.agents.provider import Answer, Hangs, Provider, Refusal, Silence
 
@@ -176,7 +177,7 @@ async def test_a_busy_endpoint_is_asked_again_after_as_long_as_it_says(
     assert len(set(provider.bodies)) == 1
 
 
-@pytest.mark.covers("TOOL-AGENT-11")
+@pytest.mark.covers("TOOL-AGENT-11", "CP2-L5")
 async def test_an_answer_that_breaks_off_does_not_count_when_it_is_asked_for_again(
     provider: Provider, kind: str, naps: Naps
 ) -> None:
@@ -220,13 +221,74 @@ async def test_an_endpoint_that_stays_away_is_given_up_with_what_it_said_last(
 
 
 @pytest.mark.covers("TOOL-AGENT-11")
+@pytest.mark.parametrize(("after", "later"), [("60.5", 60.5), ("3600", 3600.0), ("3601", None)])
 async def test_a_wait_longer_than_the_longest_is_reported_instead_of_taken(
-    provider: Provider, naps: Naps
+    provider: Provider, naps: Naps, kind: str, after: str, later: float | None
 ) -> None:
-    provider.says(Refusal(429, {"retry-after": "3600"}))
-    with pytest.raises(ModelUnavailableError, match="asks to wait 3600 s"):
-        await a_model("openai", provider, naps).reply(ASKED, Heard())
+    provider.says(Refusal(429, {"retry-after": after}))
+    with pytest.raises(ModelUnavailableError, match=f"asks to wait {after} s") as caught:
+        await a_model(kind, provider, naps).reply(ASKED, Heard())
     assert naps.taken == []
+    assert caught.value.facts.get("retry_after") == later
+
+
+QUOTA = json.dumps(
+    {
+        "error": {
+            "code": 429,
+            "status": "RESOURCE_EXHAUSTED",
+            "message": "quota",
+            "details": [
+                {
+                    "@type": "type.googleapis.com/google.rpc.QuotaFailure",
+                    "violations": [{"quotaId": "GenerateRequestsPerDayPerProjectPerModel"}],
+                },
+                {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "20s"},
+            ],
+        }
+    }
+)
+
+
+@pytest.mark.covers("CP2-L6")
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        Refusal(429, body='{"error": {"code": "insufficient_quota", "message": "pay first"}}'),
+        Refusal(402, body='{"type": "error", "error": {"type": "billing_error", "message": "pay first"}}'),
+        Refusal(429, body='{"type": "error", "error": {"type": "billing_error", "message": "pay first"}}'),
+        Refusal(429, body=QUOTA),
+        Refusal(409),
+        Refusal(425),
+        Refusal(422),
+    ],
+)
+async def test_other_refusals_and_a_quota_that_is_used_up_are_final(
+    provider: Provider, kind: str, refusal: Refusal, naps: Naps
+) -> None:
+    provider.says(refusal)
+    with pytest.raises(ModelRefusedError, match=f"HTTP {refusal.status}"):
+        await a_model(kind, provider, naps).reply(ASKED, Heard())
+    assert len(provider.seen) == 1
+    assert naps.taken == []
+
+
+@pytest.mark.covers("CP2-L6")
+@pytest.mark.parametrize("status", [408, 429, 500, 501, 502, 503, 504, 520, 529])
+async def test_what_may_pass_is_tried_five_times(
+    provider: Provider, kind: str, status: int, naps: Naps
+) -> None:
+    provider.says(*[Refusal(status)] * 4, Answer("There."))
+    assert (await a_model(kind, provider, naps, attempts=5).reply(ASKED, Heard())).message.text == "There."
+    assert naps.taken == [1, 2, 4, 8]
+
+
+@pytest.mark.covers("CP2-L6")
+async def test_gemini_names_the_wait_in_the_error(provider: Provider, naps: Naps) -> None:
+    body = QUOTA.replace("PerDay", "PerMinute")
+    provider.says(Refusal(429, body=body), Answer("There."))
+    assert (await a_model("gemini", provider, naps).reply(ASKED, Heard())).message.text == "There."
+    assert naps.taken == [20]
 
 
 @pytest.mark.covers("TOOL-AGENT-11")
@@ -404,11 +466,14 @@ def test_retry_after_is_understood_in_all_its_forms() -> None:
 def test_waits_grow_up_to_the_longest_and_are_spread_by_the_request() -> None:
     plain = Retries(first=1, longest=10, jitter=0)
     assert [plain.wait(n, None, b"x") for n in (1, 2, 3, 4, 5)] == [1, 2, 4, 8, 10]
-    spread = Retries(first=1, longest=100, jitter=0.5)
-    waits = {spread.wait(1, None, bytes([n])) for n in range(20)}
-    assert len(waits) > 5
-    assert all(1 <= wait <= 1.5 for wait in waits)
+    spread = Retries()
+    waits = [spread.wait(1, None, bytes([n])) for n in range(200)]
+    assert min(waits) < 0.6
+    assert max(waits) > 1.4
+    assert all(0.5 <= wait <= 1.5 for wait in waits)
+    assert all(30 <= spread.wait(9, None, bytes([n])) <= 90 for n in range(200))
     assert spread.wait(3, None, b"x") == spread.wait(3, None, b"x")
+    assert spread.attempts == 5
 
 
 @pytest.mark.covers("SAFE-BUDGET-01")

@@ -25,6 +25,7 @@ from holdfast.agents.messages import (
     unanswered_calls,
 )
 from holdfast.agents.model_call import ModelCall, model_error
+from holdfast.agents.model_wait import LongWait, ModelWaits
 from holdfast.agents.node_scope import AgentScope
 from holdfast.agents.reservation import (
     BudgetStop,
@@ -93,6 +94,7 @@ class Conversation:
         self.messages: list[Message] = []
         self.turn = 0
         self.repairs = 0
+        self.waits = ModelWaits(at)
         self.tools = Toolbox(agent, at, uploads or {}, self._delegate)
         # It ended without an answer because of its own limits, which are recorded, and not because of an
         # outage.
@@ -106,12 +108,20 @@ class Conversation:
             if self.turn >= self.agent.max_turns:
                 return self._turn_limit_result()
             request = self._request()
+            await self.waits.repeat(self.turn + 1)
             bounds = await self.budgets.admit(self._planned(request), self.turn)
             if isinstance(bounds, BudgetStop):
                 return self._stopped(bounds)
             self.turn += 1
             self.unrecorded = {}
-            message, finish = await self._ask_model(request, bounds)
+            try:
+                message, finish = await self._ask_model(request, bounds)
+            except LongWait as wait:
+                self._emit("retry", f"{wait.why} Waiting {wait.seconds:g} s")
+                await self.waits.take(wait)
+                # Again from the check of the budgets: others may have used them meanwhile.
+                self.turn -= 1
+                continue
             result = await self._act(message, finish)
             # After all tool calls of the turn, so that this checkpoint includes their results.
             await self.at.mark_turn(self.turn, self.unrecorded, listed=self.listed)
@@ -166,7 +176,8 @@ class Conversation:
         limited = msgspec.structs.replace(request, max_tokens=bounds.output or request.max_tokens)
 
         async def ask() -> dict[str, Any]:
-            call = ModelCall(self.agent, self.at, self.budgets, self._emit)
+            may_wait = self.waits.has_room(self.turn)
+            call = ModelCall(self.agent, self.at, self.budgets, self._emit, may_wait=may_wait)
             return await call.make(limited, bounds, self.turn)
 
         reserved = (

@@ -14,6 +14,7 @@ import msgspec
 from holdfast.agents.digests import request_digests
 from holdfast.agents.messages import ModelReply, ModelRequest, message_to_plain
 from holdfast.agents.model import Model, StreamCallback
+from holdfast.agents.model_wait import LongWait
 from holdfast.agents.node_scope import AgentScope
 from holdfast.agents.reservation import CallBounds, CallBudgets
 from holdfast.errors import EgressError, ModelError, ModelRefusedError, ModelReplyError, ModelUnavailableError
@@ -42,12 +43,22 @@ def provider_of(model: Model) -> str:
 
 
 class ModelCall:
-    def __init__(self, agent: Agent, at: AgentScope, budgets: CallBudgets, emit: StreamCallback) -> None:
+    def __init__(
+        self,
+        agent: Agent,
+        at: AgentScope,
+        budgets: CallBudgets,
+        emit: StreamCallback,
+        *,
+        may_wait: bool = False,
+    ) -> None:
+        """`may_wait`: the caller waits when LongWait is raised."""
         self.agent = agent
         self.model = agent.model
         self.at = at
         self.budgets = budgets
         self.emit = emit
+        self.may_wait = may_wait
 
     async def make(self, request: ModelRequest, bounds: CallBounds, turn: int) -> dict[str, Any]:
         """What is recorded of it."""
@@ -67,12 +78,15 @@ class ModelCall:
         return self._kept(reply, cost, micros, turn)
 
     async def _reply(self, request: ModelRequest, bounds: CallBounds, started: int) -> ModelReply:
-        """A call that broke off may have been paid for: then all that was reserved for it counts."""
+        """A call that broke off may have been paid for: then all that was reserved for it counts. Raises
+        LongWait if the endpoint asks to come back in some minutes."""
         timer = asyncio.timeout(bounds.seconds)
         try:
             async with timer:
                 return await self.model.reply(request, self.emit)
         except ModelError as error:
+            if self.may_wait and "retry_after" in error.facts:
+                raise LongWait(error, bounds) from None
             if error.facts.get("may_be_paid"):
                 self._spent_unknown(bounds)
             else:
@@ -106,6 +120,7 @@ class ModelCall:
             "tokens": reply.tokens.total,
             "usage": msgspec.to_builtins(reply.tokens),
             "cost": cost,
+            **self._prices(reply),
             "finish": reply.finish,
             "micros": micros,
             "attempt": self.at.ctx.attempt,
@@ -113,6 +128,11 @@ class ModelCall:
             "provider": provider_of(self.model),
             **({"response_model": reply.model} if reply.model else {}),
         }
+
+    def _prices(self, reply: ModelReply) -> dict[str, Any]:
+        """Those that the cost was computed with: later changes do not change what was paid."""
+        prices = self.model.prices
+        return {} if prices is None else {"prices": prices.of(reply.tokens.input).to_plain()}
 
     def _require_answer(self, reply: ModelReply) -> None:
         """A refusal is not an answer: it is recorded as an error, so that a resume asks again."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
-from email.utils import parsedate_to_datetime
 from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict, cast
 
 import msgspec
 
+from holdfast.agents.refusals import delay_in, is_quota_used_up, is_transient, message_in, retry_after
 from holdfast.errors import InputError, ModelError, ModelRefusedError, ModelReplyError, ModelUnavailableError
 from holdfast.holds.egress import Egress, address_of, target_of
 from holdfast.model.calls.boundary import call
@@ -41,25 +41,26 @@ class StreamedReply(Protocol):
     def reply(self) -> ModelReply: ...
 
 
-# Statuses that are worth a retry. 529 is one provider's "overloaded".
-TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
-SHOWN = 500
+LONGEST_WAIT = 3600.0
+"""Seconds of a Retry-After that an agent waits for; its run does, and no process has to."""
 LIKE_A_KEY = 8
 
 
 class Retries(msgspec.Struct, frozen=True, kw_only=True):
-    """The number of attempts, and the wait between them: doubled each time, up to `longest`, and never less
-    than the endpoint's Retry-After. If that is more than `longest`, the call fails."""
+    """The number of attempts, and the wait between them: doubled each time, up to `longest`, times a number
+    that is up to `jitter` less or more than 1, and never less than the endpoint's Retry-After. If that is
+    more than `longest`, the call fails; an agent makes it again later."""
 
     attempts: int = 5
     first: float = 1.0
     longest: float = 60.0
-    jitter: float = 0.25
+    jitter: float = 0.5
 
     def wait(self, attempt: int, asked: float | None, seed: bytes) -> float:
         """Varied by the request, so that many refused requests are not repeated at the same time."""
-        spread = 1 + self.jitter * sha256(b"%d" % attempt + seed).digest()[0] / 255
-        return max(asked or 0.0, Backoff(self.first * spread, self.longest).pause(attempt))
+        chance = sha256(b"%d" % attempt + seed).digest()[0] / 255
+        backoff = Backoff(self.first, self.longest, spread=self.jitter)
+        return max(asked or 0.0, backoff.pause(attempt, chance))
 
 
 class EndpointOptions(TypedDict, total=False):
@@ -164,13 +165,16 @@ class Endpoint:
     ) -> None:
         # A long wait belongs into the run, not into the memory of
         # a worker: the step fails, and the run is resumed later.
-        if attempt == self.retries.attempts or wait > self.retries.longest:
+        longer = busy.after is not None and busy.after > self.retries.longest
+        if attempt == self.retries.attempts or longer:
             asked = "" if busy.after is None else f" It asks to wait {busy.after:g} s."
+            later = longer and busy.after is not None and busy.after <= LONGEST_WAIT
             raise ModelUnavailableError(
                 f"{url} did not answer in {attempt} attempts; the last one failed with: {busy.why}.{asked}",
                 hint="Resume the run later; completed steps are kept.",
                 attempts=attempt,
                 may_be_paid=may_be_paid,
+                **({"retry_after": busy.after} if later else {}),
             ) from None
         emit("retry", f"{busy.why}; retrying in {wait:g} s")
         await self._sleep(wait)
@@ -284,26 +288,18 @@ async def _events(response: httpx2.Response, url: str) -> AsyncGenerator[dict[st
 
 async def _refusal(response: httpx2.Response, url: str, key: str) -> Exception:
     body = (await response.aread()).decode(errors="replace")
-    text = without_key(_message(body), key)
+    text = without_key(message_in(body), key)
     why = f"HTTP {response.status_code}" + (f": {text}" if text else "")
-    if response.status_code in TRANSIENT:
-        return EndpointBusyError(why, retry_after(response.headers))
+    if is_transient(response.status_code) and not is_quota_used_up(body):
+        after = retry_after(response.headers)
+        return EndpointBusyError(why, after if after is not None else delay_in(body))
     hint = {
         401: "Check the key.",
         403: "Check the key and its permissions.",
         404: "Check the address and the model's name.",
+        429: "The quota of this key is used up: a retry would be refused again.",
     }.get(response.status_code, "Correct the request: a retry would be refused again.")
     return ModelRefusedError(f"{url} refused the request with {why}.", hint=hint, http=response.status_code)
-
-
-def _message(body: str) -> str:
-    """Providers send {"error": {"message": ...}}; anything else is shown shortened."""
-    try:
-        found: Any = msgspec.json.decode(body)
-        error: Any = found["error"]
-        return str(cast("dict[str, Any]", error)["message"] if isinstance(error, dict) else error)[:SHOWN]
-    except (ValueError, KeyError, TypeError):
-        return " ".join(body.split())[:SHOWN]
 
 
 def without_key(text: object, key: str) -> str:
@@ -314,26 +310,3 @@ def without_key(text: object, key: str) -> str:
     shown = shown.replace(key, "***")
     # Endpoints may repeat a part of the key; a short key would match ordinary words.
     return re.sub(re.escape(key[:LIKE_A_KEY]) + r"\S*", "***", shown) if len(key) > LIKE_A_KEY else shown
-
-
-def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds: from `retry-after-ms`, or `Retry-After` as a number or a date."""
-    millis = headers.get("retry-after-ms", "")
-    if _number(millis) is not None:
-        return cast("float", _number(millis)) / 1000
-    header = headers.get("retry-after", "")
-    if not header or _number(header) is not None:
-        return _number(header)
-    try:
-        until, since = parsedate_to_datetime(header), parsedate_to_datetime(headers.get("date", ""))
-    except ValueError:
-        return None  # a date is useless without the endpoint's clock
-    return max(0.0, (until - since).total_seconds())
-
-
-def _number(text: str) -> float | None:
-    try:
-        found = float(text)
-    except ValueError:
-        return None
-    return found if 0 <= found < float("inf") else None

@@ -1,7 +1,9 @@
-"""Prices of tokens. The caller sets them: they change, and a wrong price would be worse than none."""
+"""Prices of tokens: set by the caller, or of the catalogue. What a call cost is recorded with the prices that
+were used, and never computed again."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 
 from holdfast.agents.messages import TokenUsage
@@ -12,9 +14,10 @@ Amount = Decimal | int | float | str
 
 
 class Prices:
-    """Per million tokens, in any currency: `Prices(input="2.50", output="10", cached="1.25")`."""
+    """Per million tokens, in any currency: `Prices(input="2.50", output="10", cached="1.25")`. `tiers`: those
+    of calls with more than so many tokens of input."""
 
-    __slots__ = ("cached", "input", "output", "written")
+    __slots__ = ("cached", "input", "output", "tiers", "written")
 
     def __init__(
         self,
@@ -23,13 +26,27 @@ class Prices:
         output: Amount,
         cached: Amount | None = None,
         written: Amount | None = None,
+        tiers: Mapping[int, Prices] | None = None,
     ) -> None:
         self.input = amount(input, "the price of input")
         self.output = amount(output, "the price of output")
         self.cached = self.input if cached is None else amount(cached, "the price of cached input")
         self.written = self.input if written is None else amount(written, "the price of cache writes")
+        self.tiers = dict(sorted((tiers or {}).items()))
+
+    def of(self, tokens: int) -> Prices:
+        """Those of a call with so much input."""
+        reached = [prices for start, prices in self.tiers.items() if tokens > start]
+        return reached[-1] if reached else self
+
+    def to_plain(self) -> dict[str, str]:
+        """As they are recorded with a call."""
+        return {name: str(getattr(self, name)) for name in ("input", "output", "cached", "written")}
 
     def cost(self, tokens: TokenUsage) -> Decimal:
+        return self.of(tokens.input)._cost(tokens)
+
+    def _cost(self, tokens: TokenUsage) -> Decimal:
         plain = max(0, tokens.input - tokens.cached - tokens.written)
         parts = (
             self.input * plain,

@@ -72,8 +72,9 @@ class PlannedModelCall(msgspec.Struct, frozen=True):
         """The most that it can use. Input is priced as if all of it were written to the provider's cache."""
         nanos = 0
         if self.prices is not None:
-            dearest = max(self.prices.input, self.prices.written)
-            cost = (dearest * self.input + self.prices.output * output) / MILLION
+            prices = self.prices.of(self.input)
+            dearest = max(prices.input, prices.written)
+            cost = (dearest * self.input + prices.output * output) / MILLION
             nanos = math.ceil(cost * NANOS)
         return Amounts(self.input + output, nanos, micros)
 
@@ -99,10 +100,11 @@ class PlannedModelCall(msgspec.Struct, frozen=True):
 
     def _affordable(self, nanos: int) -> int:
         """How many tokens of output that pays for."""
-        if self.prices is None or not self.prices.output:
+        price = None if self.prices is None else self.prices.of(self.input).output
+        if not price:
             return self.output
         left = nanos - self.amounts(0, 0).nanos
-        return int(Decimal(left) / NANOS * MILLION / self.prices.output)
+        return int(Decimal(left) / NANOS * MILLION / price)
 
 
 def plan_call(model: Model, request: ModelRequest, max_tokens: int | None, ratio: float) -> PlannedModelCall:

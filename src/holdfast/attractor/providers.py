@@ -19,13 +19,15 @@ from __future__ import annotations
 import asyncio
 import os
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
 from holdfast.agents.anthropic import Anthropic, Cache
+from holdfast.agents.catalogue import DEFAULTS, find_model
 from holdfast.agents.effort import EffortWord, Protocol, effort_options
 from holdfast.agents.gemini import Gemini
 from holdfast.agents.model import Model
@@ -130,7 +132,10 @@ class Providers:
         environment: Mapping[str, str] | None = None,
         retries: Retries | None = None,
         sleep: Sleep = asyncio.sleep,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
+        """`now`: prices of the catalogue may depend on the day."""
+        self._now = now
         self.settings = settings_from_environment() if settings is None else settings
         self._environment = os.environ if environment is None else environment
         self._retries = retries or Retries(attempts=max(1, self.settings.attempts))
@@ -170,7 +175,7 @@ class Providers:
         options = effort_options(
             spec.protocol, name, choice.effort, explicit=bool(value), known=spec.effort, options=spec.options
         )
-        return self._made(name, spec, options)
+        return self._made(name, choice.provider, spec, options)
 
     def choice_for(self, stage: Stage, pipeline: Pipeline) -> ModelChoice:
         """From the pipeline, else by the model's name, else from the settings."""
@@ -179,14 +184,27 @@ class Providers:
         model = choice.model or settings.model
         value = stage.text("llm_provider") or pipeline.text("llm_provider")
         if value:
-            return msgspec.structs.replace(choice, model=model, provider=value.lower())
-        by_name = provider_of(model)
+            model = model or DEFAULTS.get(choice.provider, "")
+            return msgspec.structs.replace(choice, model=model, provider=choice.provider.lower())
+        if not model and (found := self.default):
+            return msgspec.structs.replace(choice, model=DEFAULTS[found], provider=found)
+        return msgspec.structs.replace(choice, model=model, provider=self.owner_of(model))
+
+    @property
+    def default(self) -> str:
+        """The provider whose default model is used where nothing names a model: the one of the settings, else
+        the first well-known one with a key. Empty without any."""
+        if self.settings.provider or self.settings.model:
+            return self.settings.provider if self.settings.provider in DEFAULTS else ""
+        return next((name for name in DEFAULTS if self.is_usable(name)), "")
+
+    def owner_of(self, model: str) -> str:
+        """The provider that a model gets where nothing else names one; empty if it is not known."""
         named, slash, _ = model.partition("/")
-        if slash and named in settings.providers:
-            by_name = named
-        if by_name and self.is_usable(by_name):
-            return msgspec.structs.replace(choice, model=model, provider=by_name)
-        return msgspec.structs.replace(choice, model=model, provider=self._otherwise() or by_name)
+        if slash and named in self.settings.providers:
+            return named
+        by_name = provider_of(model)
+        return by_name if by_name and self.is_usable(by_name) else self._otherwise() or by_name
 
     def _otherwise(self) -> str:
         """The provider that the settings name, or their only one."""
@@ -218,12 +236,12 @@ class Providers:
             )
         return spec
 
-    def _made(self, name: str, spec: ProviderSpec, options: dict[str, Any]) -> Model:
+    def _made(self, name: str, provider: str, spec: ProviderSpec, options: dict[str, Any]) -> Model:
         variable = spec.key
         shared: dict[str, Any] = {
             "base_url": spec.base_url,
             "key": (lambda: self._key(variable)) if variable else None,
-            "prices": self.prices_of(name),
+            "prices": self.prices_of(name, provider, spec.cache),
             "options": options,
             "headers": spec.headers,
             "timeout": self.settings.timeout,
@@ -235,8 +253,15 @@ class Providers:
         made = {"responses": OpenAIResponses, "gemini": Gemini}.get(spec.protocol, OpenAI)
         return made(name, **shared)
 
-    def prices_of(self, model: str) -> Prices | None:
+    def prices_of(self, model: str, provider: str = "", cache: Cache = "5m") -> Prices | None:
+        """Those of the settings, else of the catalogue. An endpoint that the settings declare under the name
+        of a provider may have other prices than that."""
         found = self.settings.prices.get(model)
         if found is None:
-            return None
+            known = (
+                None
+                if provider in self.settings.providers
+                else find_model(provider, model, self._now(), cache=cache)
+            )
+            return None if known is None else known.prices
         return Prices(input=found.input, output=found.output, cached=found.cached, written=found.written)

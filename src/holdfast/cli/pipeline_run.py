@@ -22,7 +22,7 @@ from holdfast.attractor.run_files import logs_root
 from holdfast.cli.drive import drive
 from holdfast.cli.flow_check import print_warnings
 from holdfast.cli.main import Exit
-from holdfast.cli.options.backend import backend_asked_for, require_model
+from holdfast.cli.options.backend import backend_asked_for, default_model_note, require_model
 from holdfast.cli.options.output import OutputOptions
 from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.console import print_json, print_line, print_note
@@ -83,6 +83,8 @@ async def run_file(
     ready = prepare_pipeline(Path(file), setup, strict=asked.strict)
     if not (asked.simulate or detach):
         require_model(ready, setup)
+    if note := default_model_note(ready, setup):
+        print_note(note)
     _warn(ready, manner)
     async with open_store_for_command(manner.store, must_exist=False) as hf:
         service = await hf.service()

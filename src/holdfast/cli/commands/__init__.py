@@ -32,6 +32,7 @@ COMMANDS: Final[dict[str, str]] = {
     "graph": "Draw a flow, a pipeline, or a run with its states.",
     "check": "Report every problem of flows, documents and pipelines.",
     "validate": "Check pipelines and report every problem with its position.",
+    "models": "List models with their context window and prices.",
     "schema": "Print the JSON Schema of flow documents or of verdicts.",
     "checkpoints": "List a run's checkpoints, newest first.",
     "interface": "Read and fork checkpoints in the graph document's format.",

@@ -13,6 +13,7 @@ from holdfast.attractor.program import PipelineSetup
 from holdfast.attractor.requirements import prompting_stages
 from holdfast.errors import InputError, SettingsError
 from holdfast.frontends.dot.document import Stage
+from holdfast.frontends.dot.model_choice import model_choice
 
 _SHOWN = 5
 # NAME=SPEC. The name never ends before the colon of `cli:`: a command may contain `=`.
@@ -48,6 +49,18 @@ def require_model(ready: PreparedPipeline, setup: PipelineSetup) -> None:
         )
     if isinstance(backend, ModelBackend | AgentBackend):
         _require(backend, ready, stages)
+
+
+def default_model_note(ready: PreparedPipeline, setup: PipelineSetup) -> str:
+    """Which model answers stages that name none, if a key alone decides that."""
+    backend = None if setup.simulate else setup.backend or ambient_backend()
+    if not isinstance(backend, ModelBackend) or not backend.selects or backend.providers.settings.model:
+        return ""
+    stages = [each for each in prompting_stages(ready.pipeline, setup.own_handlers) if not each.text("agent")]
+    unnamed = [stage for stage in stages if not model_choice(stage, ready.pipeline).model]
+    chosen = {backend.providers.choice_for(stage, ready.pipeline) for stage in unnamed}
+    names = sorted({f"{each.model} ({each.provider})" for each in chosen if each.model})
+    return f"Default model: {', '.join(names)}. Set llm_model to use another." if names else ""
 
 
 def _require(backend: ModelBackend | AgentBackend, ready: PreparedPipeline, stages: list[Stage]) -> None:

@@ -270,6 +270,22 @@ async def test_a_placed_decision_lapses_when_its_session_is_ended(office: Office
     assert status is (HoldStatus.resolved if stays else HoldStatus.pending)
     if not stays:
         assert [e["data"]["why"] for e in await office.audit() if e["action"] == "placed_lapsed"]
+        history = await office.ask("sam", "GET", f"/v1/holds/{hold}/history")
+        sentence = "The decision of dana lapsed: their session was ended before it was final"
+        assert sentence in [each["text"] for each in history["items"]]
+
+
+@pytest.mark.parametrize("end", ["signs out", "is signed out"])
+async def test_a_placed_decision_stays_if_its_session_is_ended_after_the_window(
+    office: Office, end: str
+) -> None:
+    """Also if no worker has made it final in the meantime."""
+    hold = (await office.asks(assignee="group:finance", undo="10m")).id
+    async with signed_in(office, "dana", "code") as browser:
+        await browser.post(f"/v1/holds/{hold}/place", json={"decision": "approve", "seconds": 600})
+        office.clock.advance(seconds=600)
+        await ends(office, browser, end)
+    assert await settled(office, hold, by="sweep") is HoldStatus.resolved
 
 
 @pytest.mark.covers("SAFE-CHAIN-06")

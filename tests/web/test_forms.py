@@ -234,6 +234,38 @@ def test_proposed_previous_and_edited_values_stand_side_by_side(server: WebServe
     inspect(page, "form-versions")
     answer.get_by_role("region", name="Proposed").get_by_role("button", name="Revert").click()
     expect(answer.get_by_role("textbox")).to_have_value("Dear customer,\nwe pay 1,840.00.\nRegards")
+    # What was decided stands beside what the machine proposed, not beside what the form began with.
+    values = {"boolean": False, "currency": "900.00", "textarea": "Dear customer,\nwe pay 1,840.00.\nRegards"}
+    server.api(
+        "POST", f"/v1/holds/{hold['id']}/resolve",
+        {"decision": "book", "response_data": {**values, "integer": LARGE, "code": "if x:\n    pay()"}},
+    )  # fmt: skip
+    page.goto(f"{server.address}/holds/{hold['id']}")
+    region = page.get_by_role("region", name="Decision")
+    expect(region).to_contain_text("Amount (EUR)900.00proposed: 1840.00")
+    expect(region.locator(".was")).to_have_count(1)
+    expect(region.locator("pre")).to_have_text("if x:\n    pay()")
+    expect(page.locator(".history")).to_contain_text("with amount 900.00 (proposed 1,840.00)")
+
+
+@pytest.mark.covers("WB-24")
+def test_a_field_without_a_help_text_says_how_its_kind_is_written(
+    server: WebServer, open_page: Opener
+) -> None:
+    hold = ask(server, "kinds", "H-1", letter="x")
+    page = open_page(f"/inbox/mine/{hold['id']}")
+    for name, hint in {
+        "Length": "For example 90s, 45m, 2h30m or 3d.",
+        "Key": "The name of the secret, never the secret itself.",
+        "Settings": "As JSON.",
+        "Share": "A percentage.",
+    }.items():
+        expect(page.locator("[data-field]").get_by_label(name)).to_have_accessible_description(hint)
+    # The example is one that the form accepts.
+    for text in ("90s", "45m", "2h30m", "3d"):
+        page.get_by_label("Length").fill(text)
+        page.get_by_label("Length").blur()
+        expect(of(page, "duration").locator(".field-error")).to_have_count(0)
 
 
 @pytest.mark.covers("WB-24")

@@ -224,8 +224,8 @@ def test_a_decided_hold_shows_what_was_decided_and_how(server: WebServer, open_p
     page.goto(f"{server.address}/holds/{hold['id']}")
     decided = page.get_by_role("region", name="Decision")
     expect(decided).to_contain_text("The run resumed")
-    for text in ("Reject", "by local", "on the web page", "See the letter of May", "900.00",
-                 "proposed: 1840.00", "4400 Material", "Two years old"):  # fmt: skip
+    for text in ("Reject", "by local", "on the web page", "See the letter of May", "Amount (EUR)",
+                 "900.00", "proposed: 1840.00", "4400 Material", "Two years old"):  # fmt: skip
         expect(decided).to_contain_text(text)
     expect(decided.locator("time")).to_have_count(2)
     expect(decided).not_to_contain_text("after the deadline")
@@ -318,3 +318,56 @@ def test_a_decision_of_another_person_is_named_while_it_can_still_be_undone(
     expect(badge).to_have_text("Open")
     expect(page.get_by_role("button", name="Refund", exact=True)).to_be_visible()
     sam.close()
+
+
+@pytest.mark.covers("WB-17")
+def test_who_signs_out_while_a_decision_can_be_undone_is_asked_first(
+    server: WebServer, browser: Browser
+) -> None:
+    first, second = server.claim("D-20", "patient"), server.claim("D-21", "patient")
+    context = signed_in(browser, server, "local", "admin")
+    page = context.new_page()
+    open_hold(page, server, first)
+    decide_and_sign_out(page)
+    dialog = page.get_by_role("dialog", name="Your decision is not final yet")
+    expect(dialog).to_contain_text("If you sign out before, it is undone")
+    inspect(page, "sign-out-not-final")
+    # Who stays keeps it.
+    dialog.get_by_role("button", name="Close").click()
+    assert server.api("GET", f"/v1/holds/{first['id']}")["placed_until"]
+    page.keyboard.press("z")
+    expect(page.get_by_label("Amount")).to_have_value("900.00")
+    # What was undone is not asked about.
+    assert page.evaluate("localStorage.getItem('holdfast.placed')") == "{}"
+    open_hold(page, server, second)
+    decide_and_sign_out(page)
+    # The window of this flow is a minute; the page is told that it ends now.
+    soon = "hold => localStorage.setItem('holdfast.placed', JSON.stringify({ [hold]: Date.now() + 1000 }))"
+    dialog.get_by_role("button", name="Wait, then sign out").click()
+    expect(dialog).to_contain_text("You are signed out in")
+    page.evaluate(soon, second["id"])
+    expect(page).to_have_url(f"{server.address}/sign-in")
+    assert page.evaluate("localStorage.getItem('holdfast.placed')") is None
+    context.close()
+
+
+def decide_and_sign_out(page: Page) -> None:
+    fill(page)
+    title(page)
+    page.keyboard.press("1")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text(re.compile(r"^Refund in \d+ s"))).to_be_visible()
+    page.get_by_role("button", name="Account of local").click()
+    page.get_by_role("menuitem", name="Sign out").click()
+
+
+@pytest.mark.covers("WB-19")
+def test_a_list_of_decided_questions_says_who_decided_each_and_when(
+    server: WebServer, open_page: Opener
+) -> None:
+    hold = server.claim("D-22", "short")
+    server.api("POST", f"/v1/holds/{hold['id']}/resolve", {"decision": "refuse"})
+    page = open_page("/inbox/all?q=status%3Aresolved%20flow%3Ashort")
+    row = page.locator(f"[data-row='{hold['id']}']")
+    expect(row).to_contain_text("refuse")
+    expect(row).to_contain_text("by local just now")

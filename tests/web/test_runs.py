@@ -239,9 +239,18 @@ def test_paused_runs_are_continued_one_by_one_or_all(server: WebServer, open_pag
     expect(page).to_have_url(re.compile("at(:|%3A)breakpoint"))
     expect(page.get_by_role("row")).to_have_count(4)
     inspect(page, "runs-breakpoints")
+    # Three runs at the same node: each has a name of its own.
+    for run in runs:
+        expect(bar.get_by_role("link", name=f"stops › first {run[:8]}")).to_be_visible()
+        expect(bar.get_by_role("button", name=f"Continue stops › first {run[:8]}")).to_be_visible()
     bar.get_by_role("link", name=re.compile("stops . first")).first.click()
     graph = page.get_by_role("region", name="Graph")
-    expect(graph.get_by_role("button", name="first: Waiting for input")).to_be_visible()
+    node = graph.get_by_role("button", name="first: Paused at breakpoint")
+    expect(node).to_be_visible()
+    expect(node).to_contain_text("paused at breakpoint")
+    page.get_by_role("link", name="Timeline", exact=True).click()
+    expect(page.locator(".track-bar.wait")).to_have_attribute("title", re.compile("^Paused at breakpoint"))
+    page.go_back()
     page.go_back()
     assert server.api("GET", "/v1/holds/count")["count"] == 0
     bar.get_by_role("button", name=re.compile("^Continue stops")).first.click()

@@ -1,5 +1,6 @@
 /** The word, icon and colour of every value of the server that people read. One without a word does not compile. */
 import { words } from "@/locales/en/words";
+import { PAUSED } from "@/models/timeline";
 import { textOf } from "@/locales/text";
 import type { MachineWait, Waits } from "@/services/runs";
 import type { Effect, HoldStatus, Priority, RunStatus, VisitState } from "@/services/wire";
@@ -32,7 +33,7 @@ const HOLDS: Record<HoldStatus, Entry> = {
 };
 
 /** States of a visit of a node. */
-const VISITS: Record<VisitState, Entry> = {
+const VISITS: Record<VisitState | typeof PAUSED, Entry> = {
   ready: { word: "visitReady", role: "queued", icon: "circle" },
   abandoned: { word: "visitAbandoned", role: "cancelled", icon: "bar" },
   stopped: { word: "visitStopped", role: "cancelled", icon: "bar" },
@@ -41,6 +42,7 @@ const VISITS: Record<VisitState, Entry> = {
   unknown: { word: "visitUnknown", role: "interrupted", icon: "broken" },
   running: { word: "runRunning", role: "running", icon: "play" },
   asking: { word: "runInput", role: "input", icon: "person" },
+  [PAUSED]: { word: "runPaused", role: "input", icon: "pause" },
   waiting: { word: "runSleeping", role: "sleeping", icon: "moon" },
   skipped: { word: "visitSkipped", role: "cancelled", icon: "bar" },
   cancelled: { word: "runCancelled", role: "cancelled", icon: "bar" },

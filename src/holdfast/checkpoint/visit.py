@@ -19,7 +19,7 @@ STATES: Final = {"skipped": "failed", "unknown": "unknown", "fail": "failed"}
 
 class Wait(msgspec.Struct, kw_only=True):
     """`kind`: `person`, `time`, `retry` (the pause before another attempt) or `failed` (its run had failed,
-    until it was retried). Open while `until` is None."""
+    until it was retried). Open while `until` is None. `breakpoint`: the person continues the run there."""
 
     kind: str
     since: int
@@ -29,6 +29,7 @@ class Wait(msgspec.Struct, kw_only=True):
     hold: str = ""
     by: str = ""
     decision: Any = None
+    breakpoint: bool = False
 
 
 class AttemptDetail(msgspec.Struct, kw_only=True):

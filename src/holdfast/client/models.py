@@ -376,7 +376,7 @@ class Death(Model, kw_only=True):
 
 
 class DecidedValue(Model, kw_only=True):
-    """A value of a decision. `proposed`: what was shown before; `edited`: the person changed it."""
+    """A value of a decision. `proposed`: what the machine proposed; `edited`: decided with another value."""
 
     field: str
     label: str
@@ -1939,7 +1939,7 @@ class Visit(Model, kw_only=True):
 
 class Wait(Model, kw_only=True):
     """`kind`: person, time, retry or failed (its run had failed, until it was retried). Open while `until`
-    is null."""
+    is null. `breakpoint`: a person continues the run there."""
 
     kind: str
     since: str
@@ -1949,6 +1949,7 @@ class Wait(Model, kw_only=True):
     hold: str = ""
     by: str = ""
     decision: Any = None
+    breakpoint: bool = False
 
 
 class WebhookTaken(Model, kw_only=True):

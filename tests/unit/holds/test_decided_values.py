@@ -22,6 +22,15 @@ SECTIONS = [
     {"type": "input", "field": "many", "kind": "multiselect",
      "options": [{"id": "a", "label": "Alpha"}, {"id": "b", "label": "Beta"}]},
 ]  # fmt: skip
+# Proposed by a machine, and changed by another step before the person is asked.
+PROPOSED = [
+    {"type": "input", "field": "amount", "kind": "currency", "currency": "EUR", "original": "1840",
+     "default": "900.00"},
+    {"type": "input", "field": "letter", "kind": "textarea", "original": "We pay.",
+     "default": "We pay nothing."},
+    {"type": "input", "field": "fee", "kind": "currency", "currency": "EUR", "default": 5},
+    {"type": "input", "field": "share", "kind": "percent"},
+]  # fmt: skip
 TOOL = {"tool": "pay", "arguments": {"amount": 250, "to": "c-9"}}
 
 CASES: list[tuple[str, Any, Any, Any, list[tuple[Any, ...]]]] = [
@@ -31,6 +40,10 @@ CASES: list[tuple[str, Any, Any, Any, list[tuple[Any, ...]]]] = [
       ("Many", ["Alpha", "Beta"], None, False)]),
     ("a form that was confirmed", {KEY: {"sections": SECTIONS}}, {}, {"amount": 250, "way": "a"},
      [("The amount", 250, 250, False), ("Way", "Alpha", "Alpha", False)]),
+    ("a proposal that was replaced before the question", {KEY: {"sections": PROPOSED}}, {},
+     {"amount": "850.50", "letter": "We pay nothing.", "fee": "5", "share": "2"},
+     [("Amount", "850.50", "1840", True), ("Letter", "We pay nothing.", "We pay.", True),
+      ("Fee", "5", "5", False), ("Share", "2", None, False)]),
     ("a form with changes of the approver", {KEY: {"sections": SECTIONS}}, {},
      {"modifications": {"output": "new"}}, [("Changes", {"output": "new"}, None, False)]),
     ("a tool's call as it was", {"type": "object"}, TOOL, None,

@@ -1,14 +1,16 @@
 import { Menu } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
-import { useContext } from "react";
+import { Suspense, lazy, useContext, useState } from "react";
 import { Live } from "@/live/useLive";
 import { shell } from "@/locales/en/shell";
 import { textOf } from "@/locales/text";
-import { signOut } from "@/services/session";
+import { placedUntil, signOut } from "@/services/session";
+import { serverNow } from "@/components/useNow";
 import { useChangePreferences, usePreferences } from "./usePreferences";
 import { useSession } from "./useSession";
 
 const t = textOf(shell);
+const SignOutDialog = lazy(() => import("./SignOutDialog"));
 
 export default function AccountMenu({ onKeys }: { onKeys: () => void }) {
   const session = useSession();
@@ -16,7 +18,10 @@ export default function AccountMenu({ onKeys }: { onKeys: () => void }) {
   const { theme } = usePreferences();
   const saving = useChangePreferences();
   const themes = { system: t("themeAuto"), light: t("themeLight"), dark: t("themeDark") } as const;
+  const [isAsked, setAsked] = useState(false);
+  const leave = () => void signOut(() => live.stop());
   return (
+    <>
     <Menu position="bottom-end" transitionProps={{ duration: 0 }} width={220} withInitialFocusPlaceholder={false}>
       <Menu.Target>
         <button type="button" className="button quiet account" aria-label={t("account", { person: session.person })}>
@@ -36,10 +41,16 @@ export default function AccountMenu({ onKeys }: { onKeys: () => void }) {
         {session.canSignOut ? (
           <>
             <Menu.Divider />
-            <Menu.Item onClick={() => void signOut(() => live.stop())}>{t("signOut")}</Menu.Item>
+            <Menu.Item onClick={() => (placedUntil() > serverNow() ? setAsked(true) : leave())}>{t("signOut")}</Menu.Item>
           </>
         ) : null}
       </Menu.Dropdown>
     </Menu>
+    {isAsked ? (
+      <Suspense fallback={null}>
+        <SignOutDialog onSignOut={leave} onClose={() => setAsked(false)} />
+      </Suspense>
+    ) : null}
+    </>
   );
 }

@@ -22,7 +22,8 @@ export type FieldProps = {
 export function FormField({ section, value, error, required, readonly, onUpload, onChange }: FieldProps) {
   const id = useId();
   const label = section.field === INSTRUCTIONS ? t("instructions") : section.label;
-  const help = section.field === INSTRUCTIONS ? t("instructionsHelp") : section.help;
+  // What an author has written says more than the kind.
+  const help = section.field === INSTRUCTIONS ? t("instructionsHelp") : section.help || hintOf(section, readonly);
   const notes = [help ? `${id}-help` : "", error ? `${id}-error` : ""].filter(Boolean).join(" ");
   const control = (
     <FieldControl
@@ -80,6 +81,12 @@ export function FormField({ section, value, error, required, readonly, onUpload,
 }
 
 const UNSURE = 70;
+
+const HINTS = { duration: "hintDuration", percent: "hintPercent", json: "hintJson", "secret-reference": "hintSecret" } as const;
+
+function hintOf(section: Section, readonly: boolean): string {
+  return !readonly && Object.hasOwn(HINTS, section.kind) ? t(HINTS[section.kind as keyof typeof HINTS]) : "";
+}
 
 function Confidence({ share }: { share: number }) {
   const percent = Math.round(share * 100);

@@ -1,5 +1,5 @@
 /** The graph of a run: what each node was at a record, and what part of it is in view. */
-import { type Point, type TimelineVisit, stateAt } from "./timeline";
+import { PAUSED, type Point, type TimelineVisit, stateAt } from "./timeline";
 
 export type GraphNode = { id: string; label: string; shape: string; x: number; y: number; width: number; height: number; detail: string; inside: string };
 export type GraphEdge = { id: string; source: string; target: string; label: string; look: string; path: string; x: number; y: number; headX: number; headY: number; labelX: number; labelY: number };
@@ -14,7 +14,7 @@ export type GraphVisit = TimelineVisit & { path: string; inside: { items: number
 export const MOST_NODES = 300;
 export const LEAST_ZOOM = 0.4;
 const MARGIN = 24;
-const FIRST = ["failed", "asking", "running", "waiting", "unknown", "ready"];
+const FIRST = ["failed", "asking", PAUSED, "running", "waiting", "unknown", "ready"];
 
 /** By path. `flat`: nodes have no path, as stages of a pipeline. */
 export function factsAt(visits: readonly GraphVisit[], point: Point | null, flat: boolean): Map<string, NodeFact> {

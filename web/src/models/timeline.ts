@@ -31,6 +31,9 @@ export type Axis = { place: (time: number) => number; cuts: { from: number; to: 
 export type Row<V> = { visit: V; depth: number; open: boolean };
 export type Mark = { kind: string; seq: number; at: string; node: string; worker: string };
 
+/** A visit, or a wait, at a breakpoint: a person is not asked anything, they continue the run. */
+export const PAUSED = "at_breakpoint";
+
 const CUT_FROM = 0.05;
 const CUT_WIDTH = 4;
 const MOST_DEPTH = 8;
@@ -163,6 +166,7 @@ export function visitAt<V extends TimelineVisit>(visit: V, point: Point | null):
 
 function stateIn(open: Wait | undefined): string {
   if (open === undefined) return "running";
+  if (open.kind === PAUSED) return PAUSED;
   return open.kind === "person" ? "asking" : "waiting";
 }
 

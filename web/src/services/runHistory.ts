@@ -3,7 +3,7 @@ import type { CheckpointDetail, EventWire, VisitWire } from "@client";
 import { plainText } from "@/models/values";
 import type { GraphPicture } from "@/models/graph";
 import { type JournalRecord, RECORDS } from "@/models/records";
-import { type Folded, type Mark, type TimelineVisit, canContinue, withChanges } from "@/models/timeline";
+import { type Folded, type Mark, PAUSED, type TimelineVisit, canContinue, withChanges } from "@/models/timeline";
 import { client, requireFields, rowsOf } from "./client";
 
 export type RunEvent = { number: number; at: string; type: string; node: string; scope: string; data: Record<string, unknown> };
@@ -138,20 +138,24 @@ export function visitOf(given: VisitWire, run: string): Visit {
     ofSource: wire.run !== run,
     scope: wire.scope,
     visit: wire.visit,
-    state: wire.state,
+    state: visitState(wire),
     startedAt: wire.started_at,
     endedAt: wire.ended_at,
     attempts: wire.attempts,
     error: plainText(wire.error),
     tokens: wire.tokens,
     cost: wire.cost,
-    waits: wire.waits.length === 0 ? NO_WAITS : wire.waits.map((each) => ({ kind: each.kind, since: each.since, until: each.until ?? null, about: plainText(each.about ?? "") })),
+    waits: wire.waits.length === 0 ? NO_WAITS : wire.waits.map((each) => ({ kind: each.breakpoint ? PAUSED : each.kind, since: each.since, until: each.until ?? null, about: plainText(each.about ?? "") })),
     trials: (wire.trials ?? []).length === 0 ? NO_TRIALS : wire.trials!.map((each) => ({ reason: each.reason, attempt: each.attempt, at: each.at, wakesAt: each.wake_at, seq: each.seq ?? -1, error: each.error ? `${each.error["type"]}: ${each.error["message"]}` : "" })),
     // A fork brings visits along whose records are those of its source.
     first: wire.run === run ? (wire.first ?? -1) : -1,
     seq: wire.run === run ? (wire.seq ?? -1) : -1,
     inside: wire.inside ? { within: wire.inside.within, visits: wire.inside.visits ?? 0, items: wire.inside.items ?? 0, done: wire.inside.done ?? 0, failed: wire.inside.failed ?? 0, open: wire.inside.open ?? 0 } : null,
   };
+}
+
+export function visitState({ state, waits }: Pick<VisitWire, "state" | "waits">): string {
+  return state === "asking" && waits.some((each) => each.breakpoint && !each.until) ? PAUSED : state;
 }
 
 /** `send/pay/` for the scope `send.1[0]/pay.1[2]/`. */

@@ -41,6 +41,8 @@ export async function switchTenant(tenant: string): Promise<void> {
 /** What was typed and not sent, by the beginning of its name. It outlives a session that ends by itself, for the same person. */
 export const DRAFTS = "holdfast.draft.";
 export const DOCUMENTS = "holdfast.document.";
+/** When decisions of this person are final, by hold: signing out before that undoes them. Known to all tabs. */
+const PLACED = "holdfast.placed";
 let isSignedOut = false;
 
 /** Whether this person has signed out: nothing more is kept in the browser then. */
@@ -48,11 +50,42 @@ export function hasSignedOut(): boolean {
   return isSignedOut;
 }
 
+export function notePlaced(holds: readonly string[], until: number): void {
+  keepPlaced({ ...placed(), ...Object.fromEntries(holds.map((each) => [each, until])) });
+}
+
+export function forgetPlaced(holds: readonly string[]): void {
+  keepPlaced(Object.fromEntries(Object.entries(placed()).filter(([each]) => !holds.includes(each))));
+}
+
+/** When all of them are final. */
+export function placedUntil(): number {
+  return Math.max(0, ...Object.values(placed()));
+}
+
+function placed(): Record<string, number> {
+  try {
+    const found: unknown = JSON.parse(window.localStorage.getItem(PLACED) ?? "{}");
+    const entries = typeof found === "object" && found !== null ? Object.entries(found) : [];
+    return Object.fromEntries(entries.filter((each): each is [string, number] => typeof each[1] === "number"));
+  } catch {
+    return {};
+  }
+}
+
+/** Those of yesterday are not kept. */
+function keepPlaced(all: Record<string, number>): void {
+  const last = Math.max(0, ...Object.values(all));
+  const recent = Object.entries(all).filter(([, until]) => until > last - 86_400_000);
+  window.localStorage.setItem(PLACED, JSON.stringify(Object.fromEntries(recent)));
+}
+
 /** `ended`: called when the session is over, before the page is left. */
 export async function signOut(ended: () => void): Promise<void> {
   await client.endSession();
   isSignedOut = true;
   ended();
+  window.localStorage.removeItem(PLACED);
   for (const storage of [window.sessionStorage, window.localStorage]) {
     for (const name of Object.keys(storage)) if (name.startsWith(DRAFTS) || name.startsWith(DOCUMENTS)) storage.removeItem(name);
   }

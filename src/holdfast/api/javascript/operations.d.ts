@@ -1528,7 +1528,7 @@ export interface DeathWire {
   unknown: string;
 }
 
-/** A value of a decision. `proposed`: what was shown before; `edited`: the person changed it. */
+/** A value of a decision. `proposed`: what the machine proposed; `edited`: decided with another value. */
 export interface DecidedValueWire {
   field: string;
   label: string;
@@ -3469,7 +3469,7 @@ export interface VisitWire {
 
 /**
  * `kind`: person, time, retry or failed (its run had failed, until it was retried). Open while `until` is
- * null.
+ * null. `breakpoint`: a person continues the run there.
  */
 export interface WaitWire {
   kind: string;
@@ -3480,6 +3480,7 @@ export interface WaitWire {
   hold?: string;
   by?: string;
   decision?: unknown;
+  breakpoint?: boolean;
 }
 
 /**

@@ -41,7 +41,7 @@ _INPUTS: Final = {
 }  # fmt: skip
 _HINTS: Final = {
     "datetime": "In UTC.",
-    "duration": "For example 90s, 45min, 2h 30min or 3 days.",
+    "duration": "For example 90s, 45m, 2h30m or 3d.",
     "percent": "A percentage.",
     "json": "As JSON.",
     "secret-reference": "The name of the secret, never the secret itself.",

@@ -196,7 +196,7 @@ def node_states(checkpoint: Checkpoint) -> dict[str, NodeState]:
 
 class WaitWire(msgspec.Struct, kw_only=True):
     """`kind`: person, time, retry or failed (its run had failed, until it was retried). Open while `until` is
-    null."""
+    null. `breakpoint`: a person continues the run there."""
 
     kind: str
     since: str
@@ -206,6 +206,7 @@ class WaitWire(msgspec.Struct, kw_only=True):
     hold: str = ""
     by: str = ""
     decision: Any = None
+    breakpoint: bool = False
 
 
 def _one_of(*values: str) -> msgspec.Meta:
@@ -540,6 +541,7 @@ def _wait(wait: Wait) -> WaitWire:
         hold=wait.hold,
         by=wait.by,
         decision=jsonable(wait.decision),
+        breakpoint=wait.breakpoint,
     )
 
 

@@ -38,7 +38,7 @@ class AssigneeWire(msgspec.Struct, kw_only=True):
 
 
 class DecidedValueWire(msgspec.Struct, kw_only=True):
-    """A value of a decision. `proposed`: what was shown before; `edited`: the person changed it."""
+    """A value of a decision. `proposed`: what the machine proposed; `edited`: decided with another value."""
 
     field: str
     label: str

@@ -10,7 +10,7 @@ from holdfast.errors import DirectoryUnavailableError
 from holdfast.holds.actions.audit_entries import TAKEN_BACK, entry, event
 from holdfast.holds.actions.close import placed_decision_change
 from holdfast.holds.actions.context import HoldContext
-from holdfast.holds.actions.lost_right import draft_of_answer, lost_right, session_end
+from holdfast.holds.actions.lost_right import SESSION_ENDED, draft_of_answer, lost_right, session_end
 from holdfast.types.hold import HoldChange, HoldRow
 
 EMPTY: Final[dict[str, Any]] = {"placed": None, "placed_by": None, "placed_until": None}
@@ -22,8 +22,10 @@ async def due_change(ctx: HoldContext, row: HoldRow, now: int) -> HoldChange | N
     author, credential = row.placed_by or "", placed.get("credential") or ""
     session = placed.get("session") or ""
     try:
-        if session and await session_end(ctx, session) is not None:
-            return _lapsed(row, author, placed, "the session that was used was ended", now)
+        end = await session_end(ctx, session) if session else None
+        # After the window the decision counts: the worker that makes it final may be late.
+        if end is not None and end.at < (row.placed_until or now):
+            return _lapsed(row, author, placed, SESSION_ENDED, now)
         why = await lost_right(ctx, row, author, placed, credential, now)
     except DirectoryUnavailableError:
         return None

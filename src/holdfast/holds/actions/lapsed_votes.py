@@ -13,7 +13,14 @@ import msgspec
 
 from holdfast.holds.actions.audit_entries import TAKEN_BACK, entry, event
 from holdfast.holds.actions.context import HoldContext
-from holdfast.holds.actions.lost_right import ENDED, draft_of_answer, is_revoked, lost_right, session_end
+from holdfast.holds.actions.lost_right import (
+    ENDED,
+    SESSION_ENDED,
+    draft_of_answer,
+    is_revoked,
+    lost_right,
+    session_end,
+)
 from holdfast.holds.actions.vote import Ballot, cast_ballots, handed_on
 from holdfast.holds.permissions.exclusions import actor_capacity, exclusion
 from holdfast.holds.permissions.permission_facts import permission_facts
@@ -63,8 +70,9 @@ async def _lost(ctx: HoldContext, row: HoldRow, ballot: Ballot, now: int) -> str
     ends, as long as both could decide."""
     given, token = ballot.resolution, ballot.credential
     # Who signs out keeps their votes; a session that was ended for them takes them away.
-    if ballot.session and await session_end(ctx, ballot.session) == ENDED:
-        return "the session that was used was ended"
+    end = await session_end(ctx, ballot.session) if ballot.session else None
+    if end is not None and end.how == ENDED:
+        return SESSION_ENDED
     why = await lost_right(ctx, row, ballot.person, given, token, now)
     absent = ballot.on_behalf_of
     if why is None or absent is None or given.get("authority") != "substitute":

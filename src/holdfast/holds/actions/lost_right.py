@@ -23,6 +23,7 @@ SESSION_END: Final = "session_end"
 """Sessions that were ended before their time: the text says how."""
 SIGNED_OUT: Final = "signed_out"
 ENDED: Final = "ended"
+SESSION_ENDED: Final = "the session that was used was ended"
 _DRAFTED: Final = ("decision", "response_data", "comment")
 
 
@@ -71,10 +72,17 @@ async def is_revoked(ctx: HoldContext, token: str) -> bool:
     return kept is None or msgspec.json.decode(kept.body).get("revoked_at") is not None
 
 
-async def session_end(ctx: HoldContext, session: str) -> str | None:
-    """How the session was ended, by the person or for them; None: it was not, it is open or has expired."""
+class SessionEnd(msgspec.Struct, frozen=True):
+    """How a session was ended, by the person or for them, and when."""
+
+    how: str
+    at: int
+
+
+async def session_end(ctx: HoldContext, session: str) -> SessionEnd | None:
+    """None: it was not ended, it is open or has expired."""
     kept = await ctx.store.document(SERVER, SESSION_END, session)
-    return None if kept is None else str(msgspec.json.decode(kept.body)["how"])
+    return None if kept is None else msgspec.json.decode(kept.body, type=SessionEnd)
 
 
 def draft_of_answer(row: HoldRow, author: str, answer: dict[str, Any], now: int) -> Note:

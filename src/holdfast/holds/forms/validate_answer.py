@@ -190,9 +190,8 @@ class _Validator:
 
     def _keep(self, section: Section, name: str, value: Any) -> None:
         self.values[name] = self._seen[name] = value
-        proposal = "original" if "original" in section else "default"
-        if proposal in section and _proposed(section, proposal) != value:
-            self.edited.append(Edit(name, _proposed(section, proposal), value))
+        if is_edited(section, value):
+            self.edited.append(Edit(name, proposal_of(section), value))
 
     def _holds(self, section: Section, name: str, *, otherwise: bool) -> bool:
         text = section.get(name)
@@ -215,9 +214,20 @@ def _read(section: Section, value: Any) -> Any:
     return read_value({"kind": "select", **section}, value)
 
 
+def is_edited(section: Section, value: Any) -> bool:
+    """Whether a stored value is another one than was proposed. Nothing was proposed: no."""
+    return ("original" in section or "default" in section) and proposal_of(section) != value
+
+
+def proposal_of(section: Section) -> Any:
+    """What the machine proposed: `original`, which a default that somebody changed since does not replace."""
+    return _proposed(section, "original" if "original" in section else "default")
+
+
 def _proposed(section: Section, name: str) -> Any:
     """As it would be stored: 100 and "100" are the same amount."""
     try:
         return None if is_empty(section.get(name)) else _read(section, section[name])
-    except FieldValueError:
+    # A form of an older release may lack what its kind needs today: what was decided stays readable.
+    except (FieldValueError, KeyError):
         return section[name]

@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from holdfast.holds.actions.conflicts import resolution_of
-from holdfast.holds.forms.validate_answer import form_of
+from holdfast.holds.forms.validate_answer import form_of, is_edited, proposal_of
 from holdfast.model.approver_edits import FIELD as CHANGES
 from holdfast.types.hold import HoldRow
 
@@ -18,7 +18,7 @@ _LABELS: Final = {CHANGES: "Changes", INSTRUCTIONS: "Message to the agent"}
 
 
 class DecidedValue(msgspec.Struct, frozen=True, kw_only=True):
-    """`proposed`: what was shown before; `edited`: the person changed it."""
+    """`proposed`: what the machine proposed; `edited`: the person decided with another value."""
 
     field: str
     label: str
@@ -47,13 +47,12 @@ def _of_form(form: Mapping[str, Any], data: Mapping[str, Any]) -> Iterator[Decid
     for section in sections:
         name, value = section["field"], data[section["field"]]
         named = {each["id"]: each.get("label", each["id"]) for each in section.get("options", ())}
-        proposed = section.get("default")
         yield DecidedValue(
             field=name,
             label=section.get("label") or _label(name),
             value=_named(value, named),
-            proposed=_named(proposed, named),
-            edited="default" in section and proposed != value,
+            proposed=_named(proposal_of(section), named),
+            edited=is_edited(section, value),
         )
     known = {section["field"] for section in sections}
     yield from (_value(name, value) for name, value in data.items() if name not in known)

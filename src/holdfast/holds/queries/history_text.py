@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from holdfast.holds.actions.conflicts import resolution_of
+from holdfast.holds.actions.lost_right import SESSION_ENDED
 from holdfast.holds.queries.edits_text import edits_of
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus
@@ -188,6 +189,14 @@ def _plain(text: str) -> Callable[[str, dict[str, Any]], str]:
     return text_for
 
 
+def _lapsed(what: str, ended: str) -> Callable[[str, dict[str, Any]], str]:
+    def text_for(who: str, data: dict[str, Any]) -> str:
+        why = ended if data.get("why") == SESSION_ENDED else "they may not decide it any more"
+        return f"The {what} of {who} lapsed: {why}"
+
+    return text_for
+
+
 _SENTENCES: Final[dict[str, Callable[[str, dict[str, Any]], str]]] = {
     "created": _created,
     "warned": _warned,
@@ -203,8 +212,8 @@ _SENTENCES: Final[dict[str, Callable[[str, dict[str, Any]], str]]] = {
     "claimed": _until("claimed it"),
     "released": _plain("{who} released it"),
     "placed": _until("decided; the decision can be undone"),
-    "vote_lapsed": _plain("The vote of {who} lapsed: they may not decide it any more"),
-    "placed_lapsed": _plain("The decision of {who} lapsed: they may not decide it any more"),
+    "vote_lapsed": _lapsed("vote", "their session was ended"),
+    "placed_lapsed": _lapsed("decision", "their session was ended before it was final"),
     "taken_back": _plain("{who} undid the decision"),
     "commented": _plain("{who} commented"),
     "asked_back": lambda who, data: f"{who} asked {short_name(str(data.get('to') or ''))} a question",

@@ -301,14 +301,15 @@ def _slept(visits: Visits, event: Event) -> None:
 def _asked(visits: Visits, event: Event) -> None:
     if not event.node:
         return  # a question of the run itself, not of one of its nodes
-    if event.data.get("type") == BREAKPOINT:
+    paused = event.data.get("type") == BREAKPOINT
+    if paused:
         # A breakpoint is before a node, and is not a node: the node's visit waits.
         event = replace(event, node=event.node.removesuffix(SUFFIX))
     visit, hold = _visit_for(visits, event), str(event.data.get("hold_id", ""))
     about = str(event.data.get("prompt") or "")
     machine = event.data.get("type") in MACHINE_WAITS
     kind = "message" if machine else "person"
-    visit.waits.append(Wait(kind=kind, since=event.at, about=about, hold=hold))
+    visit.waits.append(Wait(kind=kind, since=event.at, about=about, hold=hold, breakpoint=paused))
     visits.asked[hold] = visit
     visits.set_state(visit, "waiting" if machine else "asking")
 

@@ -59,6 +59,7 @@ export const inbox = {
   nothingOpen: "Choose a question.",
   nothingOpenHint: "Press j or k to move through the list.",
   nobody: "Unassigned",
+  decidedBy: "{age, select, none {by {person}} now {by {person} just now} other {by {person} {age} ago}}",
   age: "{age, select, now {just now} other {{age} ago}}",
   due: "{time, select, now {due now} other {due in {time}}}",
   overdue: "{time, select, now {due now} other {overdue {time}}}",

@@ -148,6 +148,7 @@ function Loaded({ hold, draft, unsaved, tab, onBack, onChanged, onPlaced, onSnoo
           ) : (
             <Outcome
               hold={hold}
+              form={form}
               onUndone={(restored) => {
                 onChanged(restored);
                 // Its button is gone.

@@ -2,6 +2,7 @@
 import { useSession } from "@/app/useSession";
 import { Moment } from "@/components/Moment";
 import { Value } from "@/components/Value";
+import type { Form, Section } from "@/models/form";
 import { plainText, valueText } from "@/models/values";
 import type { Hold, Outcome as Decided } from "@/services/holds";
 import { holdWord } from "@/words";
@@ -10,7 +11,7 @@ import { ShadowAnswer } from "./ShadowAnswer";
 import { t } from "./text";
 import { UndoButton } from "./UndoButton";
 
-export function Outcome({ hold, onUndone }: { hold: Hold; onUndone: (hold: Hold) => void }) {
+export function Outcome({ hold, form, onUndone }: { hold: Hold; form: Form; onUndone: (hold: Hold) => void }) {
   const { person } = useSession();
   const outcome = hold.outcome;
   if (outcome === null) {
@@ -23,6 +24,7 @@ export function Outcome({ hold, onUndone }: { hold: Hold; onUndone: (hold: Hold)
       </section>
     );
   }
+  const kinds = new Map(form.sections.map((each) => [each.field, each]));
   // The decision itself stands above.
   const values = outcome.values.filter((each) => each.field !== "decision");
   return (
@@ -40,9 +42,9 @@ export function Outcome({ hold, onUndone }: { hold: Hold; onUndone: (hold: Hold)
         <dl className="facts decided">
           {values.map((each) => (
             <div key={each.field}>
-              <dt>{each.label}</dt>
+              <dt>{each.label}{unitOf(kinds.get(each.field))}</dt>
               <dd>
-                <Value value={each.value} />
+                {isCode(kinds.get(each.field)) && typeof each.value === "string" && each.value ? <pre className="code decided-code">{plainText(each.value)}</pre> : <Value value={each.value} />}
                 {each.edited ? <span className="was small">{t("proposed", { value: plainText(valueText(each.proposed)) })}</span> : null}
               </dd>
             </div>
@@ -58,6 +60,11 @@ export function Outcome({ hold, onUndone }: { hold: Hold; onUndone: (hold: Hold)
     </section>
   );
 }
+
+const isCode = (section: Section | undefined) => section?.kind === "code" || section?.kind === "diff";
+
+/** As beside the field. */
+const unitOf = (section: Section | undefined) => (section?.currency ? ` (${section.currency})` : "");
 
 const CHANNELS = {
   inbox: "chInbox", api: "chApi", cli: "chCli", link: "chLink", mail: "chMail", slack: "chSlack",

@@ -46,6 +46,7 @@ export const Row = memo(function Row({ row, isCurrent, isReachable, isChosen, is
         <span className="row-time">{row.status === "pending" ? dueText(due) : outcomeText(row)}</span>
         <span className="row-facts muted small">
           {isGone && row.status === "pending" ? <strong>{t("left")}</strong> : null}
+          {row.outcome?.by ? <strong>{t("decidedBy", { person: row.outcome.by, age: row.outcome.at ? roughly(now - new Date(row.outcome.at).getTime()) : "none" })}</strong> : null}
           {row.placedBy ? <strong>{t("placedBy", { person: row.placedBy })}</strong> : null}
           <span className={`rank-${priority.rank}`}><span aria-hidden="true">{SHAPES[priority.rank] ?? "·"}</span> {priority.word}</span>
           {row.isAgent ? <span className="row-agent"><span aria-hidden="true">{t("byAgent")}</span><span className="away">{t("byAgentAway")}</span></span> : null}
@@ -53,7 +54,7 @@ export const Row = memo(function Row({ row, isCurrent, isReachable, isChosen, is
           <span className="row-name">{row.assignee || t("nobody")}</span>
           {row.confidence === null ? null : <span>{t("sure", { percent: Math.round(row.confidence * 100) })}</span>}
           {row.comments ? <span className="row-comments"><Icon name="speech" /><span aria-hidden="true">{row.comments}</span><span className="away">{t("comments", { count: row.comments })}</span></span> : null}
-          <span>{t("age", { age: roughly(now - new Date(row.createdAt).getTime()) })}</span>
+          {row.outcome?.at ? null : <span>{t("age", { age: roughly(now - new Date(row.createdAt).getTime()) })}</span>}
         </span>
       </button>
     </>

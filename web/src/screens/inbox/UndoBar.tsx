@@ -4,6 +4,7 @@ import { useKeys } from "@/app/useKeys";
 import { serverNow } from "@/components/useNow";
 import { failureOf } from "@/services/client";
 import type { Hold } from "@/services/holds";
+import { notePlaced } from "@/services/session";
 import { word } from "@/words";
 import { t } from "./text";
 import { useUndo } from "./UndoButton";
@@ -24,6 +25,7 @@ function Bar({ placed, onUndone, onOver }: UndoProps & { placed: Placed }) {
   const over = useEffectEvent(() => {
     if (!undoing.isPending) onOver();
   });
+  useEffect(() => notePlaced(placed.ids, until), [placed.ids, until]);
   useEffect(() => {
     const timer = setInterval(() => {
       const now = secondsUntil(until);

@@ -3,6 +3,7 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { Problem } from "@/components/Problem";
 import { useOffline } from "@/live/useLive";
 import { type Hold, undoMany } from "@/services/holds";
+import { forgetPlaced } from "@/services/session";
 import { word } from "@/words";
 
 export function UndoButton({ hold, onUndone }: { hold: Hold; onUndone: (hold: Hold) => void }) {
@@ -22,6 +23,7 @@ export function useUndo(ids: readonly string[], onUndone: (holds: Hold[]) => voi
   return useMutation({
     mutationFn: () => undoMany(ids),
     onSuccess: (restored) => {
+      forgetPlaced(restored.map((each) => each.id));
       for (const each of restored) {
         client.setQueryData(["hold", each.id], each);
         void client.invalidateQueries({ queryKey: ["draft", each.id] });

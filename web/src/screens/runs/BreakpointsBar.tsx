@@ -31,9 +31,9 @@ export function BreakpointsBar() {
       <ul>
         {shown.map((each) => (
           <li key={each.hold}>
-            <Link to="/runs/$run" params={{ run: each.run }} search={{ tab: "graph" }}>{nameOf(each)}</Link>
+            <Link to="/runs/$run" params={{ run: each.run }} search={{ tab: "graph" }}>{shownName(each, shown)}</Link>
             {mayWrite ? (
-              <button type="button" className="button" disabled={acting.isPending} aria-label={t("continueOne", { flow: each.flow, node: each.node })} onClick={() => acting.mutate([each])}>
+              <button type="button" className="button" disabled={acting.isPending} aria-label={t("continueOne", { name: shownName(each, shown) })} onClick={() => acting.mutate([each])}>
                 {word("continue")}
               </button>
             ) : null}
@@ -53,6 +53,12 @@ export function BreakpointsBar() {
 }
 
 const nameOf = (row: Paused) => `${row.flow} › ${row.node}`;
+
+/** With the beginning of the run's id where another run stands at the same node. */
+function shownName(row: Paused, all: readonly Paused[]): string {
+  const isOnly = all.filter((each) => nameOf(each) === nameOf(row)).length === 1;
+  return isOnly ? nameOf(row) : `${nameOf(row)} ${row.run.slice(0, 8)}`;
+}
 
 function Report({ rows, results, onClose }: { rows: Paused[]; results: Continued[]; onClose: () => void }) {
   const done = results.filter((each) => each.done).length;

@@ -6,7 +6,7 @@ import { t } from "./text";
 
 type CanvasProps = { picture: GraphPicture; nodes: GraphNode[]; edges: GraphEdge[]; view: View; size: Size; state: GraphState };
 
-const ROLES: Record<string, string> = { done: "completed", failed: "failed", running: "running", asking: "input", waiting: "sleeping", unknown: "interrupted" };
+const ROLES: Record<string, string> = { done: "completed", failed: "failed", running: "running", asking: "input", at_breakpoint: "input", waiting: "sleeping", unknown: "interrupted" };
 const READABLE = 0.55;
 
 export function GraphCanvas({ picture, nodes, edges, view, size, state }: CanvasProps) {

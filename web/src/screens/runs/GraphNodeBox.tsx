@@ -27,7 +27,7 @@ export const GraphNodeBox = memo(function GraphNodeBox({ node, fact, isShown, is
         <rect className="box" width={node.width} height={node.height} rx={9} />
         {node.shape === "subflow" ? <rect className="inner" x={3.5} y={3.5} width={node.width - 7} height={node.height - 7} rx={6} /> : null}
         <text className="name" x={middle} y={shown || framed ? 19 : node.height / 2 + 5}>{node.label.slice(0, MOST_LETTERS)}</text>
-        {shown ? <text className="note" x={middle} y={35}>{noteOf(word, fact!)}</text> : null}
+        {shown ? <text className="note" x={middle} y={35}>{noteOf(word, fact!, node.width - (node.inside ? 2 : 1) * SIGN_ROOM - 12)}</text> : null}
         {shown ? (
           <g className="sign" transform={`translate(${node.width - 25} 14)`}>
             <circle className="disc" cx={8} cy={8} r={9} />
@@ -58,7 +58,11 @@ function pressed(event: KeyboardEvent, act: () => void): void {
   act();
 }
 
-export function noteOf(word: string, fact: NodeFact): string {
+const LETTER = 5.6;
+
+/** In a node with little `room` the icon alone says the state. */
+export function noteOf(word: string, fact: NodeFact, room: number): string {
   const counts = fact.items > 0 ? t("items", { done: fact.done, count: fact.items }) : fact.visits > 1 ? t("nodeVisits", { count: fact.visits }) : "";
-  return [word.toLowerCase(), counts].filter(Boolean).join(" · ");
+  const whole = [word.toLowerCase(), counts].filter(Boolean).join(" · ");
+  return counts === "" || whole.length * LETTER <= room ? whole : counts;
 }

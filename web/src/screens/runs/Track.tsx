@@ -3,7 +3,7 @@ import { duration } from "@/models/time";
 import type { Axis, Bar, Mark } from "@/models/timeline";
 import { t } from "./text";
 
-const WAITS: Record<string, "waitPerson" | "waitTime" | "waitRetry"> = { person: "waitPerson", time: "waitTime", retry: "waitRetry" };
+const WAITS: Record<string, "waitPerson" | "waitTime" | "waitRetry" | "waitPaused"> = { person: "waitPerson", at_breakpoint: "waitPaused", time: "waitTime", retry: "waitRetry" };
 /** A bar that is wide enough has the name of its wait written on it. */
 const WIDE = 22;
 

@@ -50,12 +50,15 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def environment() -> dict[str, str]:
+    return {k: v for k, v in os.environ.items() if k != "HOLDFAST_STORE"} | {"HOLDFAST_LEASE": "500ms"}
+
+
 def start(folder: Path, *words: str) -> subprocess.Popen[str]:
-    env = {k: v for k, v in os.environ.items() if k != "HOLDFAST_STORE"} | {"HOLDFAST_LEASE": "500ms"}
     return subprocess.Popen(
         [sys.executable, "-m", "holdfast", *words],
         cwd=folder,
-        env=env,
+        env=environment(),
         text=True,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -81,12 +84,16 @@ def wait_until(met: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
+def read(folder: Path, *words: str) -> dict[str, Any]:
+    return json.loads(prefork.run("holdfast", [*words, "--json"], cwd=folder, env=environment()).stdout)
+
+
 def runs(folder: Path) -> list[dict[str, object]]:
-    return json.loads(finish(start(folder, "runs", "--json"))[1])["items"]
+    return read(folder, "runs")["items"]
 
 
 def shown(folder: Path, run: str) -> dict[str, Any]:
-    return json.loads(finish(start(folder, "show", run, "--json"))[1])
+    return read(folder, "show", run)
 
 
 @pytest.mark.covers("R-33", "R-36", "TOOL-CLI-02")

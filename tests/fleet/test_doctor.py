@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import subprocess
-import sys
+import os
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +17,15 @@ from holdfast.cli.doctor.store import server_findings
 from holdfast.types.acknowledged import AcknowledgedState
 from holdfast.types.durability import Durability, Standby
 from tests.deadlines import HANG
+from tests.services import prefork
 
 pytestmark = pytest.mark.anyio
 
 
 def doctor(address: str) -> dict[str, dict[str, Any]]:
     """Its findings by name."""
-    command = [sys.executable, "-m", "holdfast", "doctor", "--json", "--store", address]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    words = ["doctor", "--json", "--store", address]
+    done = prefork.run("holdfast", words, cwd=Path.cwd(), env=os.environ)
     assert done.stdout, done.stderr
     return {finding["check"]: finding for finding in msgspec.json.decode(done.stdout)["findings"]}
 

@@ -6,9 +6,9 @@ After a migration: `python -m tests.fleet.test_drift` renews the catalogue that 
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
 import subprocess
-import sys
 from pathlib import Path
 
 import asyncpg
@@ -21,7 +21,7 @@ from holdfast.store.sql.postgres.connect import PostgresConnection, statement
 from holdfast.store.sql.postgres.drift import drift_of
 from holdfast.store.sql.postgres.migration_files import migrations, transactional_sql
 from tests.fleet.conftest import schema_of
-from tests.services import pgcluster, postgres
+from tests.services import pgcluster, postgres, prefork
 
 NEW_SCHEMA = True
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("FLEET-PG-12")]
@@ -218,8 +218,7 @@ def test_doctor_tells_drift_with_what_to_do_and_fails(address: str) -> None:
 
 
 def _holdfast(*words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "holdfast", *words]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return prefork.run("holdfast", words, cwd=Path.cwd(), env=os.environ)
 
 
 async def renew() -> None:

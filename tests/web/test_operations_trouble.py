@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +13,7 @@ import apsw
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from tests.services import prefork
 from tests.web.conftest import PATIENCE, WebServer, inspect, show
 
 pytestmark = pytest.mark.xdist_group("web-2")
@@ -24,13 +23,8 @@ NOTIFY = '[[channel]]\nname = "desk"\nkind = "slack"\nurl = "http://127.0.0.1:9/
 
 
 def holdfast(*arguments: str, store: str, expect_code: int | None = 0) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "holdfast", *arguments, "--store", store],
-        env=os.environ | {"HOLDFAST_LEASE": "1s"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    env = os.environ | {"HOLDFAST_LEASE": "1s"}
+    done = prefork.run("holdfast", [*arguments, "--store", store], cwd=Path.cwd(), env=env)
     assert expect_code in (None, done.returncode), done.stderr
     return done.stdout
 

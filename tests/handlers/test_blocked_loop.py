@@ -83,7 +83,7 @@ async def test_neighbours_resume_on_another_worker_when_the_loop_is_blocked(
     texts = [record.getMessage() for record in caplog.records]
     (named,) = [text for text in texts if "blocks the event loop" in text]
     assert f"node 'block' of run {bad.id}" in named
-    assert "self.over.wait(40)" in named
+    assert "self.over.wait(HANG)" in named
     assert any("are not extended any more" in text for text in texts)
     assert any("runs again" in text for text in texts)
 
@@ -91,7 +91,7 @@ async def test_neighbours_resume_on_another_worker_when_the_loop_is_blocked(
 def first_worker(address: str, flows: tuple[Flow, ...], scene: Scene, ended: threading.Event) -> None:
     async def serve() -> None:
         async with Holdfast(address, settings=SETTINGS) as hf, Worker(*flows, on=hf, name="first"):
-            await asyncio.to_thread(ended.wait, 60)
+            await asyncio.to_thread(ended.wait, HANG)
 
     asyncio.run(serve())
 

@@ -100,8 +100,16 @@ FASTMCP: Final = Partner(
     ("tests/integrations/pydantic_ai/test_mcp.py",),
     more=("pydantic-ai-slim",),
 )
+MODEL_SDKS: Final = Partner(
+    # The vendors' own clients, which our readers and requests of models are compared with; 150 MB.
+    "model-sdks",
+    ("openai>=3.49,<4", "anthropic>=2.8,<3", "google-genai>=3.1,<4"),
+    "google.genai",
+    ("tests/integrations/model_sdks",),
+)
 PARTNERS: Final = (
     OPENAI,
+    MODEL_SDKS,
     # 160 MB, most of it the program that it starts.
     CLAUDE,
     OPENAI._replace(bound="lowest"),

@@ -156,14 +156,25 @@ class Conversation:
 
     # ------------------------------------------------------------------ the model
     def _request(self) -> ModelRequest:
-        agent = self.agent
+        agent, schema = self.agent, self._native_schema()
+        tools = agent.tool_specs if schema is None else agent.tool_specs[:-1]
         return ModelRequest(
             tuple(self.messages),
-            agent.tool_specs,
+            tools,
             agent.max_tokens,
-            must_call=agent.returns is not None,
+            must_call=agent.returns is not None and schema is None,
+            output_schema=schema,
             thread=self.thread,
         )
+
+    def _native_schema(self) -> dict[str, Any] | None:
+        """The form of a typed answer if the model guarantees it by itself; else the answer is asked for as
+        the arguments of a tool, the last one."""
+        takes: Any = getattr(self.agent.model, "takes_schema", None)
+        if self.agent.returns is None or takes is None:
+            return None
+        schema = self.agent.tool_specs[-1].schema
+        return schema if takes(schema) else None
 
     def _planned(self, request: ModelRequest) -> PlannedModelCall:
         if not self.budgets.meters:
@@ -214,7 +225,7 @@ class Conversation:
             await self._use(message.calls)
             return None
         if self.agent.returns is not None:
-            return self._repair(USE_FINAL)
+            return self._typed(message.text) if self._native_schema() is not None else self._repair(USE_FINAL)
         if not message.text.strip():
             return self._repair(EMPTY)
         return self._result(message.text, stopped="length" if finish == "length" else "")
@@ -234,6 +245,13 @@ class Conversation:
         if problem:
             self._count_repair(f"its answer does not fit: {problem}")
             return None
+        return self._result(value)
+
+    def _typed(self, text: str) -> ConversationResult | None:
+        """Checked here too: an answer may have been cut, and not every endpoint keeps its word."""
+        value, problem = self.agent.read_answer(text)
+        if problem:
+            return self._repair(f"Your answer does not fit: {problem}. Give the whole answer again.")
         return self._result(value)
 
     def _repair(self, text: str) -> None:

@@ -106,14 +106,16 @@ def _items(message: Message, origin: str) -> Iterator[dict[str, Any]]:
     if message.role == "tool":
         yield {"type": "function_call_output", "call_id": message.call, "output": message.text}
     elif message.role == "user":
-        yield _text_item("user", "input_text", message.text)
+        content = [{"type": "input_text", "text": message.text}]
+        yield {"type": "message", "role": "user", "content": content}
     elif message.role == "assistant":
         own = message.extra_for(origin)
         if own:
             yield from own
             return
         if message.text:
-            yield _text_item("assistant", "output_text", message.text)
+            # As a text: a list of parts would have to be an item of its own, with an id.
+            yield {"type": "message", "role": "assistant", "content": message.text}
         for call in message.calls:
             yield {
                 "type": "function_call",
@@ -121,10 +123,6 @@ def _items(message: Message, origin: str) -> Iterator[dict[str, Any]]:
                 "name": call.name,
                 "arguments": call.arguments,
             }
-
-
-def _text_item(role: str, kind: str, text: str) -> dict[str, Any]:
-    return {"type": "message", "role": role, "content": [{"type": kind, "text": text}]}
 
 
 class ResponsesStreamedReply:

@@ -269,3 +269,15 @@ def test_another_release_of_the_server_offers_a_reload_that_keeps_the_draft(
     page.get_by_role("button", name="Reload").click()
     expect(page.get_by_label("Amount")).to_have_value("612.00")
     expect(page.get_by_text("A new version is available.")).to_have_count(0)
+
+
+def test_a_token_that_starts_no_session_is_refused_with_the_command_that_does(
+    server: WebServer, open_page: Opener
+) -> None:
+    """The token that a server prints for programs; people paste it."""
+    page = open_page("/settings")
+    page.goto("about:blank")
+    page.context.clear_cookies()
+    refused = page.request.post(f"{server.address}/sign-in", form={"token": server.token})
+    assert refused.status == 401
+    assert "holdfast sign-in prints an address that signs a browser in." in refused.text()

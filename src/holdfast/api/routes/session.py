@@ -194,7 +194,12 @@ async def token_grant(authenticator: Authenticator, text: str) -> tuple[Credenti
     principal = await authenticator.by_token(text)
     token = await (await authenticator.tokens()).find(principal.credential) if principal.credential else None
     if token is None:
-        raise HttpError(401, "This token cannot start a session.", code="unauthenticated")
+        raise HttpError(
+            401,
+            "This token cannot start a session. On the server's machine, holdfast sign-in prints an address "
+            "that signs a browser in.",
+            code="unauthenticated",
+        )
     return token.known_grant, token.id
 
 

@@ -69,6 +69,7 @@ export const runs = {
   attemptNumber: "Attempt {number}",
   waitPerson: "Waiting for input",
   waitPaused: "Paused at breakpoint",
+  pausedNote: "paused",
   waitTime: "Sleeping",
   waitRetry: "Waiting before the next attempt",
   waitAbout: "Waiting for input: {about} · {length}",

@@ -2,6 +2,7 @@
 import { type KeyboardEvent, memo } from "react";
 import { Icon } from "@/components/Icon";
 import type { GraphNode, NodeFact } from "@/models/graph";
+import { PAUSED } from "@/models/timeline";
 import { visitWord } from "@/words";
 import { t } from "./text";
 
@@ -63,6 +64,7 @@ const LETTER = 5.6;
 /** In a node with little `room` the icon alone says the state. */
 export function noteOf(word: string, fact: NodeFact, room: number): string {
   const counts = fact.items > 0 ? t("items", { done: fact.done, count: fact.items }) : fact.visits > 1 ? t("nodeVisits", { count: fact.visits }) : "";
-  const whole = [word.toLowerCase(), counts].filter(Boolean).join(" · ");
+  const state = fact.state === PAUSED ? t("pausedNote") : word.toLowerCase();
+  const whole = [state, counts].filter(Boolean).join(" · ");
   return counts === "" || whole.length * LETTER <= room ? whole : counts;
 }

@@ -14,6 +14,7 @@ from bench.flows import line_of
 from bench.lines import Line
 from bench.measure import Measure, Plan, aimed, folder, interleaved, line, ratios
 from bench.steps import STEPS, timed_line
+from bench.worktrees import worktree_lines
 from holdfast import Holdfast, Outcome
 from holdfast.attractor.runner import Runner
 from holdfast.frontends.dot.diagnostics import DiagnosticSeverity
@@ -32,7 +33,8 @@ _BY_NOP = "10,000 stages read and checked, by Graphviz's nop"
 
 def row_t(plan: Plan) -> list[Line]:
     with folder() as place:
-        return [*asyncio.run(_row_t(plan, place)), *asyncio.run(_steps(plan, place))]
+        rows = (_row_t, _steps, worktree_lines)
+        return [each for row in rows for each in asyncio.run(row(plan, place))]
 
 
 async def _steps(plan: Plan, place: Path) -> list[Line]:

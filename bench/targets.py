@@ -56,6 +56,7 @@ TARGETS: dict[str, Target] = {
     "T-nop": Target(most=15),
     "T-size": Target(most=12),
     "T-step": Target(most=60),
+    "T-worktrees": Target(most=2.0),
     "X-cpu": Target(most=1.3),
     "Y-small-sqlite": Target(most=0.7),
     "Y-small-postgres": Target(most=0.6),

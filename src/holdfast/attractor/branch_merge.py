@@ -42,11 +42,9 @@ class Conflict(NamedTuple):
 
 def fan_out_of(visit: StageVisit) -> Stage | None:
     """The fan-out with worktrees whose branches end at this stage."""
-    came_by = visit.ctx.came_by
-    for stage in visit.pipeline.stages.values():
-        if stage.text("workspace") == WORKTREE and came_by == f"{stage.id}->{visit.stage.id}":
-            return stage
-    return None
+    name = visit.ctx.came_by.removesuffix(f"->{visit.stage.id}")
+    stage = visit.pipeline.stages.get(name)
+    return stage if stage is not None and stage.text("workspace") == WORKTREE else None
 
 
 async def merge_branches(

@@ -145,13 +145,13 @@ class Worktree(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def owner_of(visit: StageVisit) -> str | None:
-    """The scope whose worktree a stage uses; None: the user's working tree."""
+    """The scope whose worktree a stage uses; None: the user's working tree. Of pipelines with worktrees."""
     found = None
     for level in levels(visit.branch):
         stage = visit.pipeline.stages.get(level.fan)
         if stage is not None and stage.text("workspace") == WORKTREE:
             found = level.scope
-    if visit.context.get_string(COMMIT) and has_worktrees(visit.pipeline):
+    if visit.context.get_string(COMMIT):
         merged = visit.context.get_string(SCOPE)
         if visit.branch.startswith(merged) and (found is None or len(merged) > len(found)):
             return merged
@@ -293,12 +293,13 @@ def _base(visit: StageVisit, repository: Repository, level: Level | None) -> tup
 
 
 def _take_bases(visit: StageVisit, repository: Repository) -> None:
-    """From the run whose directory this one continues, by the repository or by its bundles: all of them,
-    because this run replaces its bundles."""
-    known = Continuation.of(visit.given)
-    if known is None or visit.ctx.restarts != known.restarts:
+    """From the run whose directory this one continues, by the repository or by its bundles, or of which it is
+    a fork: all of them, because this run replaces its bundles."""
+    known, restarts = Continuation.of(visit.given), visit.ctx.restarts
+    run = known.run if known is not None and known.restarts == restarts else _row().forked_from
+    if not run:
         return
-    own, former = f"{refs_of(visit)}base/", f"{_refs(known.run, known.restarts)}base/"
+    own, former = f"{refs_of(visit)}base/", f"{_refs(run, restarts)}base/"
     if repository.refs(own):
         return
     found = repository.refs(former)

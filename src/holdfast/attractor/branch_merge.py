@@ -87,10 +87,12 @@ class _Merge:
     async def perform(self) -> StageOutcome:
         visit = self._visit
 
-        async def now() -> int:
+        async def begin() -> int:
+            await worktrees.show_settled(visit)
             return visit.ctx.now()
 
-        self._at = await visit.ctx.step("merge", now, effect="read", key="merge")
+        # As an effect: the results of the branches are committed when it begins.
+        self._at = await visit.ctx.step("merge", begin, effect="external", idempotent=True, key="merge")
         commit, merged = self._branches[0].commit, (self._branches[0].id,)
         for branch in self._branches:
             await asyncio.to_thread(worktrees.require_commit, visit, self._repository, branch.commit)

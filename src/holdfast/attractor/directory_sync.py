@@ -229,6 +229,12 @@ class DirectorySyncs:
     def of(self, run: str) -> DirectorySync | None:
         return self._live.get(RunId(run))
 
+    async def write(self, run: str) -> None:
+        """Bring the directory of a run that this process advances up to date with its journal."""
+        sync = self.of(run)
+        if sync is not None:
+            await sync.write()
+
     @contextlib.asynccontextmanager
     async def beside(self, runtime: Runtime, claim: Claim) -> AsyncGenerator[None]:
         run = claim.run.id

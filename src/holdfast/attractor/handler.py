@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -38,6 +38,8 @@ class StageVisit(msgspec.Struct, frozen=True, kw_only=True):
     """The scope inside a parallel stage; "" at the top."""
     workspace: Worktree | None = None
     """The worktree in which it works; None: the folder of the run."""
+    write_directory: Callable[[str], Awaitable[None]] | None = None
+    """Brings the directory of a run up to date with its journal."""
     outputs: StageOutputs = msgspec.field(default_factory=StageOutputs)
     """What it leaves: its handler fills it, and the end of the stage keeps it."""
 

@@ -174,7 +174,7 @@ PIPELINES.register(PipelineDialect())
 def _program(
     spec: GraphSpec, pipeline: Pipeline, registry: HandlerRegistry, performer: StageRunner | None = None
 ) -> Program:
-    performer = performer or StageRunner(pipeline, registry, shared_stages(spec))
+    performer = performer or StageRunner(pipeline, registry, shared_stages(spec), DIRECTORY_SYNCS.write)
     handlers = {
         node.id: _handler(performer, pipeline.stages[node.id], _mark(registry, pipeline, node.id))
         for node in spec.nodes

@@ -48,9 +48,16 @@ _OURS = "internal."
 class StageRunner:
     """Runs the stages of one pipeline. It keeps no state of a visit: any worker may run the next one."""
 
-    def __init__(self, pipeline: Pipeline, registry: HandlerRegistry, shared: Collection[str] = ()) -> None:
-        """`shared`: stages that several branches share."""
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        registry: HandlerRegistry,
+        shared: Collection[str] = (),
+        write_directory: Callable[[str], Awaitable[None]] | None = None,
+    ) -> None:
+        """`shared`: stages that several branches share. `write_directory`: as of a visit."""
         self.pipeline = pipeline
+        self._write_directory = write_directory
         self._shared = frozenset(shared)
         self.registry = registry
         self._links: Mapping[str, Link] = edge_ids(pipeline)
@@ -151,6 +158,7 @@ class StageRunner:
             ctx=ctx,
             came_by=self._came_by(ctx),
             branch=ctx.scope,
+            write_directory=self._write_directory,
         )
 
     def _came_by(self, ctx: Context) -> Link | None:

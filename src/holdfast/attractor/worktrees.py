@@ -166,20 +166,31 @@ async def enter(visit: StageVisit) -> Worktree | None:
         return None
     require_allowed(visit)
     repository = await asyncio.to_thread(repository_of, visit)
-    known: dict[str, Any] = {}
-    if visit.ctx.recorded("workspace") is None:
-        # Outside of the sub-step: that this machine lacks something is no result of it.
+
+    async def start() -> dict[str, Any]:
         commit, origin = await asyncio.to_thread(_start, visit, repository, scope)
-        known = {"at": visit.ctx.now(), "commit": commit, "origin": origin}
+        return {"at": visit.ctx.now(), "commit": commit, "origin": origin}
+
+    # Outside of the sub-step: that this machine lacks something is no result of it.
+    known = await start() if visit.ctx.recorded("workspace") is None else None
 
     async def begin() -> dict[str, Any]:
-        return known
+        await show_settled(visit)
+        return known or await start()
 
-    known = await visit.ctx.step("workspace", begin, effect="read", key="workspace")
-    await asyncio.to_thread(require_commit, visit, repository, known["commit"])
-    workspace = workspace_of(visit, repository, scope, known)
+    # As an effect: what was settled before is committed when it begins.
+    kept = await visit.ctx.step("workspace", begin, effect="external", idempotent=True, key="workspace")
+    await asyncio.to_thread(require_commit, visit, repository, kept["commit"])
+    workspace = workspace_of(visit, repository, scope, kept)
     await asyncio.to_thread(_prepare, workspace)
     return workspace
+
+
+async def show_settled(visit: StageVisit) -> None:
+    """The directory has every stage before this one. A run that continues it on another store would otherwise
+    take a stage that has ended for one that is under way, and its files for those of the stage before."""
+    if visit.write_directory is not None:
+        await visit.write_directory(visit.ctx.run_id)
 
 
 def workspace_of(visit: StageVisit, repository: Repository, scope: str, known: Mapping[str, Any]) -> Worktree:

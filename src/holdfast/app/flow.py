@@ -332,7 +332,7 @@ async def make_result(
     for partition, key in list(tree.lazy):
         if partition == "artifacts":
             tree.fill(partition, key)
-    holds = await service.holds(run) if status is RunStatus.pending_input else []
+    holds = await service.questions(run) if status is RunStatus.pending_input else []
     state = call_plain(build_state, program, tree, values.get("scratch", {}))
     return Result(
         run,

@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 import msgspec
 
 from holdfast.app.flow import advance
+from holdfast.attractor import run_files
 from holdfast.attractor.directory_owner import take_over
 from holdfast.attractor.handler import StageVisit, service_here
 from holdfast.attractor.progress import read_progress
 from holdfast.attractor.resume_position import begin_from
 from holdfast.attractor.run_files import logs_root, restart_dir
 from holdfast.attractor.saved_checkpoint import SavedCheckpoint
-from holdfast.errors import HoldfastError, RunBusyError
+from holdfast.errors import HoldfastError, RunBusyError, WaitTimeoutError
 from holdfast.model.program import Program
+from holdfast.runs.child_questions import CHILD_CHANGED, change_key, is_unchanged, tell_watchers
 from holdfast.runs.service import RunService
+from holdfast.store.rows import RunRow
+from holdfast.types.hold import MACHINE_WAITS
 from holdfast.types.ids import RunId, derived_id
 from holdfast.types.status import ENDED, RunStatus
 
+CYCLE: Final = "cycle"
+"""The file of a manager with the number of its last look."""
+_GLANCE: Final = 0.25
+"""Seconds between looks at a question that is asked in this process."""
 GRACE = 1.0
 """Seconds that the manager waits for a cancelled child to end."""
 _ENDS = ("node.completed", "node.failed", "node.skipped", "node.abandoned")
@@ -28,6 +38,7 @@ _PAGE = 5_000
 _STATUS = {RunStatus.completed: "completed", RunStatus.failed: "failed", RunStatus.cancelled: "failed"}
 
 
+_NOT_COMPARED: Final = frozenset({"at", "cycle", "here", "change"})
 STARTING = "start child"
 """The manager's sub-step under which the journal records the child's id."""
 
@@ -45,6 +56,18 @@ class ChildState(msgspec.Struct, frozen=True, kw_only=True):
     logs: str = ""
     at: float = 0.0
     here: bool = False
+    parked: str = ""
+    """What it waits for without a process: "question" or "time"."""
+    cycle: int = 0
+    """The cycle of this observation; 0 in records of older versions."""
+    change: str = ""
+    """Names its next change, for a wait."""
+
+    @property
+    def known(self) -> tuple[Any, ...]:
+        """What is compared to see a change."""
+        found = msgspec.structs.asdict(self)
+        return tuple(found[name] for name in found if name not in _NOT_COMPARED)
 
     def telemetry(self, cycle: int) -> dict[str, Any]:
         """As context values, under the names of the specification."""
@@ -59,6 +82,31 @@ class ChildState(msgspec.Struct, frozen=True, kw_only=True):
             f"{base}failure_reason": self.reason,
             "stack.manager.cycle": cycle,
         }
+
+
+class Polls(msgspec.Struct):
+    """When a manager looks at its child. `cycle`: the last one; `last`: the last one that is allowed;
+    `woken`: the child has changed while the manager waited."""
+
+    interval: float
+    cycle: int
+    last: int
+    is_due: Callable[[ChildState], bool]
+    woken: bool = False
+
+
+def write_cycle(visit: StageVisit, cycle: int) -> None:
+    """For a manager that is entered again: a look that has seen nothing new is not recorded."""
+    ctx = visit.ctx
+    run_files.write(visit.folder / CYCLE, f"{ctx.run_id} {ctx.visit} {ctx.failures} {cycle}\n")
+
+
+def read_cycle(visit: StageVisit) -> int:
+    with suppress(OSError, ValueError):
+        *of, cycle = (visit.folder / CYCLE).read_text().split()
+        if of == [visit.ctx.run_id, str(visit.ctx.visit), str(visit.ctx.failures)]:
+            return int(cycle)
+    return 0
 
 
 class Child:
@@ -110,6 +158,8 @@ class Child:
             await asyncio.wait({self._driving}, timeout=GRACE)
         outcome = "success" if row.status is RunStatus.completed else "fail" if ended else ""
         reason = picture.context.get("failure_reason", "") if outcome == "fail" else ""
+        here = not ended and await self._advances(service, row)
+        parked = "" if ended or here else "question" if await self._asks(service) else "time"
         active, restarts = await _active(service, row.id)
         logs = restart_dir(logs_root(picture.input, row.id, row.forked_from), restarts)
         seen = ChildState(
@@ -122,27 +172,83 @@ class Child:
             retries=dict(picture.retries),
             logs=str(logs),
             at=now,
-            here=not ended and await self._advances(service, row.status),
+            here=here,
+            parked=parked,
+            change=change_key(row),
         )
         return msgspec.to_builtins(seen)
 
-    async def _advances(self, service: RunService, status: RunStatus) -> bool:
+    async def _advances(self, service: RunService, row: RunRow) -> bool:
         if self._driving is not None and not self._driving.done():
             return True
-        # A run that waits needs no process; the manager then sleeps durably and can be released itself.
-        if status is RunStatus.waiting or (
-            status is RunStatus.pending_input and await service.holds(self._run)
+        # A run that waits needs no process; the manager then waits durably and can be released itself.
+        if row.status is RunStatus.waiting or (
+            row.status is RunStatus.pending_input and await service.holds(self._run)
         ):
             return False
         self._driving = asyncio.ensure_future(_drive(service, self._run))
         return True
 
-    async def wait(self, seen: ChildState, seconds: float, cycle: int) -> None:
-        """Wait until something may have changed: in memory if this process advances it, else durably."""
-        if not seen.here:
-            await self._visit.ctx.sleep(seconds, key=f"sleep.{cycle}")
-        elif self._driving is not None and self._visit.ctx.recorded(f"observe.{cycle + 1}") is None:
-            await asyncio.wait({self._driving}, timeout=seconds)
+    async def _asks(self, service: RunService) -> bool:
+        """Whether a person has to answer before it can continue."""
+        return any(hold.type not in MACHINE_WAITS for hold in await service.questions(self._run))
+
+    # ------------------------------------------------------------------ waits
+    async def observe(self, before: ChildState | None, polls: Polls) -> dict[str, Any]:
+        """The next observation that differs from the one before, or is due for another reason. Looks at
+        intervals until then; only what this returns is recorded."""
+        cycle = polls.cycle
+        while True:
+            if before is not None and not polls.woken:
+                asks = await self._pause(polls.interval)
+                if asks:
+                    continue
+            seen = msgspec.convert(await self.look(), ChildState)
+            if not polls.woken or before is None:
+                cycle += 1
+            elif before.parked == "time" and polls.interval:
+                cycle += max(1, int((seen.at - before.at) / polls.interval))
+            polls.woken = False
+            write_cycle(self._visit, cycle)
+            is_same = before is not None and seen.known == before.known
+            if not is_same or seen.parked or cycle >= polls.last or polls.is_due(seen):
+                return msgspec.to_builtins(msgspec.structs.replace(seen, cycle=cycle))
+
+    async def _pause(self, seconds: float) -> bool:
+        """Until the child is at rest, or for so long. True: a person is asked meanwhile, and the time does
+        not count."""
+        service, ctx = service_here(), self._visit.ctx
+        driving = self._driving
+        if driving is None or driving.done():
+            if driving is None or driving.cancelled() or driving.exception() or not driving.result():
+                # Another worker advances it, or it cannot be advanced now.
+                await asyncio.sleep(seconds)
+            return False
+        if not await self._asks(service):
+            await asyncio.wait({driving}, timeout=seconds)
+            return False
+        with ctx.paused():
+            while not driving.done() and await self._asks(service):
+                await asyncio.wait({driving}, timeout=_GLANCE)
+        return True
+
+    async def wait(self, seen: ChildState, number: int, seconds: float | None) -> None:
+        """Wait durably for the next change of a child that waits without a process, at most for so long."""
+        with suppress(WaitTimeoutError):
+            await self._visit.ctx.wait_for(
+                CHILD_CHANGED,
+                key=seen.change,
+                timeout=seconds,
+                place=f"change.{number}",
+                begun=partial(self._tell_change, seen.change),
+            )
+
+    async def _tell_change(self, change: str) -> None:
+        """If it has changed before the wait began, or its answer is there and no worker has taken it up."""
+        service = service_here()
+        row = await service.get(self._run)
+        if not await is_unchanged(service, row, change):
+            await tell_watchers(service.runtime, change, row.tenant)
 
     async def leave(self, *, cancelled: bool = False) -> None:
         """Stop advancing it; a worker resumes it later. If the manager was cancelled, so is the child."""
@@ -156,12 +262,15 @@ class Child:
         await asyncio.gather(self._driving, return_exceptions=True)
 
 
-async def _drive(service: RunService, run: RunId) -> None:
+async def _drive(service: RunService, run: RunId) -> bool:
+    """False: a worker has the run, which advances without us."""
     row = await service.get(run)
     program = await service.runtime.find_program(row.version, row.flow)
-    # A worker has the run: it advances without us.
-    with suppress(RunBusyError):
+    try:
         await advance(service, program, run)
+    except RunBusyError:
+        return False
+    return True
 
 
 async def _active(service: RunService, run: RunId) -> tuple[str, int]:

@@ -28,6 +28,7 @@ from holdfast.attractor.worktrees import remove_worktrees
 from holdfast.checkpoint.fold import begin as brought_by
 from holdfast.model.graph import Graph
 from holdfast.model.record_bodies import SubstepBody
+from holdfast.runs.child_questions import change_key, tell_watchers
 from holdfast.runs.driver.load import begin, decode_body, fetch_and_apply
 from holdfast.runs.service import RunService
 from holdfast.telemetry import log
@@ -245,6 +246,9 @@ class DirectorySyncs:
         self._live[run] = sync
         # Before the first stage runs: no stage may find its files from an earlier visit.
         await sync.write()
+        if claim.lease.term > 1:
+            # A manager may wait for this run: it was parked, and continues now.
+            await tell_watchers(runtime, change_key(claim.run), claim.run.tenant)
         stop = runtime.listen(run, sync.wake)
         task = asyncio.create_task(sync.follow())
         try:

@@ -33,6 +33,7 @@ from holdfast.frontends.dot.lint import LintRule
 from holdfast.frontends.dot.transforms import AnyTransform
 from holdfast.model.fingerprint import decode_graph
 from holdfast.model.program import Program
+from holdfast.runs.child_questions import look_for_changes
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunRow
 from holdfast.types.hold import HoldRow
@@ -286,6 +287,7 @@ async def _events(
 async def _run_until_idle(service: RunService, program: Program, run: RunId) -> Result:
     if (await service.get(run)).status in (RunStatus.completed, RunStatus.cancelled):
         return await result_of(service, program, run)
+    await look_for_changes(service, run)
     return await advance(service, program, run)
 
 

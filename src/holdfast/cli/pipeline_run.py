@@ -41,6 +41,7 @@ from holdfast.frontends.dot.diagnostics import DiagnosticSeverity
 from holdfast.frontends.dot.lower import DIALECT
 from holdfast.model.program import Program
 from holdfast.model.shown_names import shown_name
+from holdfast.runs.child_questions import look_for_changes
 from holdfast.runs.limits.run_limits import QueuedRun
 from holdfast.runs.run_view import ShownRun
 from holdfast.runs.service import RunService
@@ -195,6 +196,8 @@ async def _advance(
     if not manner.json:
         print_note(f"run {row.id}")
     known = await service.events(row.id, limit=ALL) if claimed is None and not created else []
+    if claimed is None:
+        await look_for_changes(service, row.id)
     driving = asyncio.ensure_future(drive(service, program, row.id, claimed, created=created))
     if manner.watch:
         await watch(service, row, driving, json=manner.json)

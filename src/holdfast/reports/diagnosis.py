@@ -56,7 +56,7 @@ async def diagnose(service: RunService, run: str, *, tenant: str | None = None) 
     row = await service.get(run, tenant=tenant)
     shown = await shown_run(service.store, row)
     story = await load_story(service, row)
-    holds = await service.holds(row.id)
+    holds = await service.questions(row.id)
     now = service.store.now()
     ended = [visit for visit in story.visits if visit.ended_at is not None]
     failed = next((visit for visit in reversed(ended) if visit.halts and not visit.handed_to), None)

@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from holdfast.runs.child_questions import is_child_question
 from holdfast.runs.unserved import missing_means
 from holdfast.store.protocols import Store
 from holdfast.store.rows import RunRow
@@ -111,7 +112,9 @@ def _shown(
     fields = {name: getattr(row, name) for name in RunRow.__struct_fields__}
     if row.status is RunStatus.running and _is_lapsed(row, now):
         fields["status"] = RunStatus.resumable
-    waits = tuple(machine_wait(hold) for hold in holds if hold.type in MACHINE_WAITS)
+    # A run that waits for the answer to a question of a run that it manages asks a person.
+    machine = [hold for hold in holds if hold.type in MACHINE_WAITS and not is_child_question(hold)]
+    waits = tuple(machine_wait(hold) for hold in machine)
     asks = len(waits) < len(holds)
     return ShownRun(**fields, wakes_at=wakes_at, waits_for=waits, asks=asks, missing=missing)
 

@@ -116,6 +116,12 @@ class RunService:
         """All of them: a map may have opened hundreds."""
         return await self.store.holds(run=run, status=HoldStatus.pending if open_only else None, limit=ALL)
 
+    async def questions(self, run: RunId) -> list[HoldRow]:
+        """The open holds of a run, with the questions of runs that it manages and waits for."""
+        from holdfast.runs.child_questions import questions_of
+
+        return await questions_of(self.store, run)
+
     async def pending(
         self, *, tenant: str | None = None, thread: str | None = None, limit: int = 50
     ) -> list[PendingRun]:

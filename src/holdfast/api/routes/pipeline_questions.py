@@ -15,7 +15,6 @@ from holdfast.errors import (
     HoldNotFoundError,
     RunNotFoundError,
 )
-from holdfast.frontends.dot.document import Pipeline
 from holdfast.frontends.dot.handler_kinds import kind_of
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunRow
@@ -32,10 +31,9 @@ _MISSING = (RunNotFoundError,)
 async def list_questions(call: ApiCall, run: str) -> QuestionList:
     """A pipeline's open questions that you may see."""
     service, row = await find_pipeline(call, run)
-    pipeline = await document_of(service, row)
     # Front ends ask again and again: questions that the caller may not see are no refused attempts.
-    asked = await service.people.visible(call.actor, await service.holds(row.id))
-    return QuestionList(items=[question_wire(hold, _gate(pipeline, hold)) for hold in asked])
+    asked = await service.people.visible(call.actor, await service.questions(row.id))
+    return QuestionList(items=[question_wire(hold, await _gate(service, hold)) for hold in asked])
 
 
 @routes.post(
@@ -50,7 +48,7 @@ async def answer_question(call: ApiCall, run: str, hold: str, body: AnswerQuesti
     The first answer counts: 409 for later ones, with the person of the first. 422 for an unknown answer."""
     service, row = await find_pipeline(call, run)
     asked = await _find_question(call, service, row, hold)
-    gate = _gate(await document_of(service, row), asked)
+    gate = await _gate(service, asked)
     people, actor = await call.holds(), call.actor
     if body.value == AnswerValue.SKIPPED and gate is not None:
         return _answer_taken(await people.cancel(actor, asked.id, reason=body.comment or "skipped"), None)
@@ -60,7 +58,9 @@ async def answer_question(call: ApiCall, run: str, hold: str, body: AnswerQuesti
     return _answer_taken(done.row, decision)
 
 
-def _gate(pipeline: Pipeline, hold: HoldRow) -> Gate | None:
+async def _gate(service: RunService, hold: HoldRow) -> Gate | None:
+    """Of the run that asks: of a manager, its child."""
+    pipeline = await document_of(service, await service.get(hold.run))
     stage = pipeline.stages.get(hold.node)
     return None if stage is None or kind_of(stage) != "wait.human" else gate_of(stage, pipeline)
 
@@ -68,7 +68,10 @@ def _gate(pipeline: Pipeline, hold: HoldRow) -> Gate | None:
 async def _find_question(call: ApiCall, service: RunService, row: RunRow, hold: str) -> HoldRow:
     """Raises HoldNotFoundError, also for the run of another tenant."""
     found = await service.store.hold(HoldId(hold))
-    if found is None or found.run != row.id:
+    if found is not None and found.run != row.id:
+        asked = [each.id for each in await service.questions(row.id)]
+        found = found if found.id in asked else None
+    if found is None:
         raise HoldNotFoundError(
             f"pipeline {row.id} has not asked {hold!r}.",
             hint="Its `questions` lists the open ones.",

@@ -136,4 +136,4 @@ async def _pipeline_reply(
     service: RunService, row: RunRow, found: tuple[Diagnostic, ...] = ()
 ) -> PipelineWire:
     shown = await shown_run(service.store, row)
-    return pipeline_wire(shown, await read_progress(service, row.id), await service.holds(row.id), found)
+    return pipeline_wire(shown, await read_progress(service, row.id), await service.questions(row.id), found)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import msgspec
 
 from holdfast.attractor import run_files
 from holdfast.attractor.backends.select import KEY, Backends
-from holdfast.attractor.child_runs import STARTING, Child, ChildState
+from holdfast.attractor.child_runs import STARTING, Child, ChildState, Polls, read_cycle
 from holdfast.attractor.continuation import Continuation
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.handlers.codergen import prompt_of
@@ -135,20 +136,37 @@ class ManagerHandler:
 
     async def _watch(self, visit: StageVisit, orders: ManagerOptions, child: Child) -> StageOutcome:
         steered_at: float | None = None
-        for cycle in range(1, orders.max_cycles + 1):
-            # Recorded: a manager that is entered again must come to the same verdicts in the same cycles.
-            found = await visit.ctx.step("observe", child.look, effect="read", key=f"observe.{cycle}")
-            seen = msgspec.convert(found, ChildState)
+        before: ChildState | None = None
+        cycle = number = 0
+        woken = False
+        while cycle < orders.max_cycles or woken:
+            number += 1
+            is_due = partial(_is_steered, orders, steered_at)
+            interval = orders.poll if "wait" in orders.actions else 0.0
+            key = f"observe.{number}"
+            if visit.ctx.recorded(key) is None:
+                cycle = max(cycle, read_cycle(visit))
+            polls = Polls(interval, cycle, orders.max_cycles, is_due, woken)
+            # Recorded if something has changed: a manager that is entered again comes to the same verdicts.
+            found = await visit.ctx.step("observe", child.observe, before, polls, effect="read", key=key)
+            seen = before = msgspec.convert(found, ChildState)
+            cycle = seen.cycle or number
             if "observe" in orders.actions:
                 visit.context.apply_updates(seen.telemetry(cycle))
-            if "steer" in orders.actions and seen.active and _is_cooldown_over(orders, seen, steered_at):
+            if is_due(seen):
                 steered_at = seen.at
                 await self._steer(visit, seen, cycle)
             verdict = _verdict(visit, orders, seen)
             if verdict is not None:
                 return verdict
-            if "wait" in orders.actions:
-                await child.wait(seen, orders.poll, cycle)
+            woken = False
+            if not seen.cycle and visit.ctx.recorded(f"sleep.{number}") is not None:
+                # A wait of an older version, which is over or still runs.
+                await visit.ctx.sleep(orders.poll, key=f"sleep.{number}")
+            elif seen.parked and "wait" in orders.actions:
+                left = (orders.max_cycles - cycle) * orders.poll
+                await child.wait(seen, number, None if seen.parked == "question" else left)
+                woken = True
         return _failed("Max cycles exceeded")
 
     async def _steer(self, visit: StageVisit, seen: ChildState, cycle: int) -> None:
@@ -229,6 +247,10 @@ def child_input(visit: StageVisit, orders: ManagerOptions, pipeline: Pipeline) -
         LINE: ancestor_files(visit),
         "stack.parent.run_id": str(visit.ctx.run_id),
     }
+
+
+def _is_steered(orders: ManagerOptions, steered_at: float | None, seen: ChildState) -> bool:
+    return "steer" in orders.actions and bool(seen.active) and _is_cooldown_over(orders, seen, steered_at)
 
 
 def _is_cooldown_over(orders: ManagerOptions, seen: ChildState, steered_at: float | None) -> bool:

@@ -63,7 +63,18 @@ async def answer_hold(
         if not go_on:
             _print_answer(decided, decision, manner)
             return Exit.ok
-    return await resume_run(hold.run, None, manner)
+        resumed = await _asked_run(service, which, hold)
+    return await resume_run(resumed, None, manner)
+
+
+async def _asked_run(service: RunService, which: str, hold: HoldRow) -> str:
+    """The run that was named: a manager shows the question of its child, and resumes with it."""
+    if which == hold.id:
+        return hold.run
+    try:
+        return (await service.get(which)).id
+    except RunNotFoundError:
+        return hold.run
 
 
 def _print_answer(decided: HoldRow, decision: str, manner: OutputOptions) -> None:
@@ -91,7 +102,7 @@ async def _find_hold(service: RunService, which: str) -> HoldRow:
             f"{which!r} is neither a hold nor a run in this store.",
             hint="`holdfast runs --status pending_input` lists them.",
         ) from None
-    holds = await service.holds(row.id)
+    holds = await service.questions(row.id)
     if len(holds) == 1:
         return holds[0]
     if holds:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.cli.commands.graph import graph_json
 from holdfast.cli.output.results import hold_json, row_json, shown_run, stored_json
 from holdfast.errors import StoreError
+from holdfast.runs.child_questions import is_child_question
 from holdfast.types.clock import iso
 from holdfast.types.status import HoldStatus, RunStatus
 
@@ -75,8 +76,11 @@ async def run_json(service: RunService, row: RunRow) -> dict[str, Any]:
 
 
 async def holds_of(service: RunService, row: RunRow, status: HoldStatus | None = None) -> list[HoldRow]:
-    """All of them, oldest first."""
-    return await service.store.holds(run=row.id, status=status, limit=1_000_000)
+    """All of them, oldest first; then the open questions of runs that it manages and waits for."""
+    own = await service.store.holds(run=row.id, status=status, limit=1_000_000)
+    known = {hold.id for hold in own}
+    shown = [hold for hold in own if not is_child_question(hold)]
+    return shown + [hold for hold in await service.questions(row.id) if hold.id not in known]
 
 
 async def values_of(service: RunService, row: RunRow, line: Timeline) -> tuple[Any, Any, str]:

@@ -277,7 +277,7 @@ async def _wait_until_idle(agent: McpCaller, run: str, seconds: float, progress:
 
 async def run_view(agent: McpCaller, row: RunRow) -> McpRunView:
     service = await agent.call.runs()
-    holds = await service.holds(row.id) if row.status is RunStatus.pending_input else []
+    holds = await service.questions(row.id) if row.status is RunStatus.pending_input else []
     waits = [
         McpPendingQuestion(
             id=hold.id, question=hold.prompt, assignee=hold.assignee, deadline=moment(hold.expires_at)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, overload
@@ -451,6 +451,7 @@ class Context(ContextFacts):
         values: Mapping[str, Any] | None = None,
         timeout: Any = None,
         place: str | None = None,
+        begun: Callable[[], Awaitable[None]] | None = None,
     ) -> Any:
         """Wait for an event from a machine: its data. During the wait no process needs to stay alive.
 
@@ -458,8 +459,16 @@ class Context(ContextFacts):
         is a condition on its data, such as `event.amount >= least`; `values` are the names that it may use
         beside `event`. Each event goes to one waiting run, those of one key in order, and one that came
         before this call is kept for as long as its sender said. Raises WaitTimeoutError after `timeout`.
-        `place` replaces the call's number where order depends on arrival."""
-        return await self._waits.event(name, key, match, values, timeout, place)
+        `place` replaces the call's number where order depends on arrival. `begun` is called when the wait is
+        durable, and again whenever the node is entered again: to look whether what it waits for has already
+        happened."""
+        return await self._waits.event(name, key, match, values, timeout, place, begun)
+
+    @contextmanager
+    def paused(self) -> Generator[None]:
+        """While this process waits for a person: counts neither against the timeout nor as work."""
+        with self._waiting():
+            yield
 
     async def callback(
         self, name: str, *, timeout: Any = None, heartbeat: Any = None, key: str | None = None

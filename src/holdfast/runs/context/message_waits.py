@@ -65,13 +65,14 @@ class MessageWaits:
         values: Mapping[str, Any] | None,
         timeout: Any,
         place: str | None,
+        begun: Callable[[], Awaitable[None]] | None = None,
     ) -> Any:
         """For `ctx.wait_for`: the data of the event."""
         where = f"ctx.wait_for in node {self._at.node.id!r}"
         spec = limited(event_spec(where, name, key, match), timeout, where)
         condition = storable(self._at, "values", event_condition(name, key, match, values))
         require_known = partial(_require_known_names, match, values or {}, where)
-        return (await self.message(spec, condition, place, require=require_known))["data"]
+        return (await self.message(spec, condition, place, begun, require_known))["data"]
 
     async def message(
         self,

@@ -1,0 +1,88 @@
+"""Runs that wait for a change of another run which they manage: whom a change wakes, and whose questions they
+show.
+
+The wait is that for an event. Its key names the managed run and its last record, so that only a change after
+that record ends it, and no event is left over.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from holdfast.store.rows import RunRow
+from holdfast.types.hold import CONSUME, MACHINE_WAITS, HoldFilter, HoldOrder, HoldRow
+from holdfast.types.ids import RunId
+from holdfast.types.queue_message import event_queue, event_tag
+from holdfast.types.status import HoldStatus, RunStatus
+
+if TYPE_CHECKING:
+    from holdfast.runs.driver.services import RunServices
+    from holdfast.runs.service import RunService
+    from holdfast.store.protocols import Store
+
+CHILD_CHANGED: Final = "holdfast.child.changed"
+_KEPT: Final = 60_000_000
+"""Microseconds; a wait that was found takes it at once."""
+_ALL: Final = 1_000_000
+_DEEPEST: Final = 32
+
+
+def change_key(row: RunRow) -> str:
+    return f"{row.id}@{row.head}"
+
+
+def is_child_question(hold: HoldRow) -> bool:
+    """Whether the run waits for an answer to a question of a run that it manages; a wait for anything else of
+    it has a limit."""
+    return hold.type == CONSUME and hold.expires_at is None and _event(hold).get("event") == CHILD_CHANGED
+
+
+def _event(hold: HoldRow) -> dict[str, Any]:
+    return msgspec.json.decode(hold.context, type=dict[str, Any])
+
+
+async def questions_of(store: Store, run: RunId, *, depth: int = 0) -> list[HoldRow]:
+    """The open holds of a run; in place of a wait for a managed run, those of that run."""
+    found: list[HoldRow] = []
+    for hold in await store.holds(run=run, status=HoldStatus.pending, limit=_ALL):
+        if not is_child_question(hold):
+            found.append(hold)
+        elif depth < _DEEPEST:
+            child = RunId(str(_event(hold).get("key", "")).partition("@")[0])
+            theirs = await questions_of(store, child, depth=depth + 1)
+            found += [each for each in theirs if each.type not in MACHINE_WAITS]
+    return found
+
+
+async def tell_watchers(services: RunServices, change: str, tenant: str) -> None:
+    """Wake the runs that wait for this change (`change_key`)."""
+    if services.queues is None:
+        return
+    tag = event_tag(event_queue(CHILD_CHANGED, change))
+    where = HoldFilter(tenant=tenant, status=(HoldStatus.pending,), type=(CONSUME,), tags=(tag,))
+    if await services.store.list_holds(where, order=HoldOrder.oldest, limit=1):
+        queues: Any = services.queues.open()
+        await queues.send_event(CHILD_CHANGED, key=change, keep=_KEPT, tenant=tenant)
+
+
+async def look_for_changes(service: RunService, run: RunId) -> None:
+    """Wake a run that waits for a change which has happened already: without a worker nobody has told it."""
+    for hold in await service.holds(run):
+        change = str(_event(hold).get("key", "")) if hold.type == CONSUME else ""
+        if not change or _event(hold).get("event") != CHILD_CHANGED:
+            continue
+        row = await service.store.get_run(RunId(change.partition("@")[0]))
+        if row is not None and not await is_unchanged(service, row, change):
+            await tell_watchers(service.runtime, change, row.tenant)
+
+
+async def is_unchanged(service: RunService, row: RunRow, change: str) -> bool:
+    """Whether it still waits at that record. A run whose answer is there does not, even if no worker has
+    taken it up."""
+    if change_key(row) != change:
+        return False
+    if row.status is RunStatus.pending_input:
+        return bool(await service.holds(row.id))
+    return row.status is RunStatus.waiting

@@ -1,0 +1,150 @@
+"""A child that asks a person: its manager waits without a process, shows the question, and takes its answer;
+and how little a manager records while nothing changes."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from holdfast import Holdfast
+from holdfast.attractor.runner import Runner
+from holdfast.types.ids import RunId, new_run_id
+from holdfast.types.record import Kind
+from tests.attractor.run import dot, line, until
+from tests.attractor.test_manager import TOOL, child_file, manager
+from tests.cli.conftest import Cli, cli, logs
+
+__all__ = ["cli", "logs"]
+pytestmark = pytest.mark.anyio
+
+GATE = dot(
+    'gate [shape=hexagon, label="Ship?"]; fix [label=Fix];',
+    "start -> gate; gate -> done [label=Yes]; gate -> fix [label=No]; fix -> done",
+)
+
+
+@pytest.mark.covers("CP2-M1")
+async def test_a_question_of_the_child_parks_the_manager_and_its_answer_wakes_it(
+    hf: Holdfast, tmp_path: Path
+) -> None:
+    file = child_file(tmp_path, GATE)
+    text = manager(
+        file, ", manager.poll_interval=20ms, timeout=20s, manager.max_cycles=400", 'budget_time="30s"'
+    )
+    runner = Runner(hf, logs_root=tmp_path / "logs")
+    found = await runner.run(text)
+    assert found.status == "waiting"
+    service = await hf.service()
+    row = await service.get(found.run_id)
+    assert row.status == "pending_input"
+    assert row.worker is None
+    head, looked = row.head, (tmp_path / "logs/m/cycle").read_text()
+    for _ in range(5):
+        again = await runner.resume(found.run_id)
+        assert again.status == "waiting"
+    # Entered again and again, it looks no more and counts no cycle.
+    records = await service.store.read(RunId(found.run_id), first=head + 1)
+    assert not [record for record in records if record.kind in (Kind.substep, Kind.asked)]
+    assert (tmp_path / "logs/m/cycle").read_text() == looked
+    (wait,) = await service.holds(RunId(found.run_id))
+    assert wait.expires_at is None
+    (hold,) = await service.questions(RunId(found.run_id))
+    await service.answer(hold.id, "Yes", by="user:dana")
+    ended = await runner.resume(found.run_id)
+    assert ended.succeeded
+
+
+@pytest.mark.covers("CP2-M1")
+async def test_a_worker_that_takes_up_the_child_wakes_the_manager(tmp_path: Path) -> None:
+    file = child_file(tmp_path, GATE)
+    store = f"sqlite:{tmp_path / 'store.db'}"
+    async with Holdfast(store) as hf:
+        runner = Runner(hf, logs_root=tmp_path / "logs")
+        found = await runner.run(manager(file))
+        service = await hf.service()
+        (hold,) = await service.questions(RunId(found.run_id))
+        await service.answer(hold.id, "Yes", by="user:dana")
+        # Only the child is advanced: the change wakes its manager, which can be claimed then.
+        child = await service.get(hold.run)
+        assert len(await service.holds(RunId(found.run_id))) == 1
+        await runner.resume(child.id)
+        assert await service.holds(RunId(found.run_id)) == []
+        assert (await runner.resume(found.run_id)).succeeded
+
+
+@pytest.mark.covers("CP2-M2")
+def test_the_question_of_the_child_is_that_of_its_manager(cli: Cli) -> None:
+    Path("child.dot").write_text(GATE.replace("digraph g", "digraph child"))
+    Path("x.dot").write_text(manager(Path("child.dot")))
+    said = cli("run", "x.dot", "--simulate")
+    assert said.code == 3, said.err
+    # At the terminal of its starter.
+    assert "Ship?" in said.out
+    (row,) = [each for each in cli("runs", "--json").items if each["flow"] == "g"]
+    assert (row["status"], row.get("waits_for")) == ("pending_input", [])
+    shown = cli("show", row["id"])
+    assert "Ship?" in shown.out
+    assert "waiting for input" in shown.out
+    assert "holdfast.child" not in shown.out
+    (hold,) = [each for each in cli("show", row["id"], "--json").json["holds"] if each["status"] == "pending"]
+    assert hold["prompt"] == "Ship?"
+    assert hold["run"] != row["id"]
+    wrong = cli("answer", row["id"], "Perhaps")
+    assert wrong.code == 2
+    done = cli("answer", row["id"], "Yes", "--resume")
+    assert done.code == 0, done.err
+    assert [each["status"] for each in cli("runs", "--json").items] == ["completed", "completed"]
+
+
+@pytest.mark.covers("CP2-M2")
+def test_one_of_several_questions_has_to_be_named(cli: Cli) -> None:
+    both = dot(
+        'f [shape=component]; a [shape=hexagon, label="A?"]; b [shape=hexagon, label="B?"]; '
+        "j [shape=tripleoctagon];",
+        "start -> f; f -> a; f -> b; a -> j [label=Yes]; b -> j [label=Yes]; j -> done",
+    )
+    Path("child.dot").write_text(both.replace("digraph g", "digraph child"))
+    Path("x.dot").write_text(manager(Path("child.dot")))
+    cli("run", "x.dot", "--simulate")
+    (row,) = [each for each in cli("runs", "--json").items if each["flow"] == "g"]
+    said = cli("answer", row["id"], "Yes")
+    assert said.code == 2
+    assert "has 2 open holds" in said.err
+    holds = [each for each in cli("show", row["id"], "--json").json["holds"] if each["status"] == "pending"]
+    for hold in holds:
+        assert cli("answer", hold["id"], "Yes").code == 0
+    assert cli("resume", row["id"]).code == 0
+
+
+@pytest.mark.covers("CP2-M3")
+async def test_a_thousand_looks_without_a_change_add_two_records_at_most(
+    hf: Holdfast, tmp_path: Path
+) -> None:
+    """And the number of looks survives the process."""
+    flag = tmp_path / "flag"
+    file = child_file(tmp_path, line(f'c [{TOOL}="until test -e {flag}; do sleep 0.05; done"];', "c"))
+    run_id, logs_ = str(new_run_id()), tmp_path / "logs"
+    runner = Runner(hf, logs_root=logs_)
+    text = manager(file, ", manager.poll_interval=0s, manager.max_cycles=100000")
+    work = asyncio.ensure_future(runner.run(text, run_id=run_id))
+    service = await hf.service()
+
+    def looked() -> int:
+        file = logs_ / "m" / "cycle"
+        return int(file.read_text().split()[-1]) if file.exists() else 0
+
+    await until(lambda: looked() > 20)
+    head, before = (await service.get(run_id)).head, looked()
+    await until(lambda: looked() > before + 1000)
+    assert (await service.get(run_id)).head <= head + 2
+    work.cancel()
+    await asyncio.gather(work, return_exceptions=True)
+    left = looked()
+    again = asyncio.ensure_future(runner.resume(run_id))
+    await until(lambda: looked() > left)
+    flag.touch()
+    found = await again
+    assert found.succeeded
+    assert found.context["stack.manager.cycle"] > left

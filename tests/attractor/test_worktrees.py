@@ -443,3 +443,17 @@ def test_command_line_refuses_a_folder_without_a_repository(cli: Cli, tmp_path: 
     assert "is not in the working tree of a git repository" in found.err
     assert not (tmp_path / ".holdfast/logs").exists()
     assert cli("runs", "--json").json["items"] == [] if Path(".holdfast").exists() else True
+
+
+async def test_stage_before_a_fan_out_cannot_choose_its_base(hf: Holdfast, tmp_path: Path) -> None:
+    repo = made(tmp_path / "repo")
+    old = git(repo, "rev-parse", "HEAD")
+    (repo / "base.txt").write_text("two\n")
+    script = tmp_path / "said.json"
+    script.write_text(json.dumps({"outcome": "success", "context_updates": {"workspace.commit": old}}))
+    text = pipeline(repo, "cat base.txt > a", "true", after="cat a", more=(
+        f'first [{TOOL}="cp {script} $ATTRACTOR_STAGE_DIR/status.json"];'
+    ))  # fmt: skip
+    found = await ran(hf, tmp_path / "logs", text.replace("start -> fan", "start -> first -> fan"))
+    assert found.succeeded, found.outcome
+    assert found.context["tool.output"] == "two\n"

@@ -342,4 +342,33 @@ FAULTS = (
         "        if True:\n",
         ("tests/mariadb/test_failover.py",),
     ),
+    # ---- worktrees of pipelines
+    Fault(
+        "the bases of a run are lost when its directory continues elsewhere",
+        "attractor/worktrees.py",
+        "    if repository.refs(own):\n        return\n",
+        "    if own:\n        return\n",
+        ("tests/attractor/test_worktrees_elsewhere.py",),
+    ),
+    Fault(
+        "a commit of a stage has the time at which it was made",
+        "attractor/worktrees.py",
+        "        at=workspace.at,\n",
+        "        at=visit.ctx.now(),\n",
+        ("tests/attractor/test_worktrees_kill.py", "tests/attractor/test_worktrees.py"),
+    ),
+    Fault(
+        "an agent chooses the commit of the next stage",
+        "attractor/worktrees.py",
+        "    return {key: value for key, value in updates.items() if not key.startswith(RESERVED)}\n",
+        "    return dict(updates)\n",
+        ("tests/attractor/test_worktrees.py",),
+    ),
+    Fault(
+        "a command runs without the sandbox of the operator",
+        "attractor/processes.py",
+        "str(folder.resolve()), *sandbox, shell]\n",
+        "str(folder.resolve()), shell]\n",
+        ("tests/attractor/test_tool_sandbox.py",),
+    ),
 )

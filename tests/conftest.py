@@ -43,7 +43,7 @@ def pytest_configure(config: pytest.Config) -> None:
 # On PostgreSQL these run with all tests, the other flows with the soak: a server takes its time.
 ON_POSTGRES = (
     "conformance", "fleet", "asks", "codes_core", "effects", "long_lists", "resume", "worker", "two_workers",
-    "inbound_attacks", "corpus_stores", "deleted_threads",
+    "inbound_attacks", "corpus_stores", "deleted_threads", "coding_killed",
 )  # fmt: skip
 # Of these only what has one of the parameters.
 SOME_ON_POSTGRES = {

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from holdfast.agents.anthropic import Anthropic
     from holdfast.agents.ask_person import ask_person
     from holdfast.agents.budget import Budget
+    from holdfast.agents.coding.kit import coding_tools
     from holdfast.agents.gemini import Gemini
     from holdfast.agents.messages import Message
     from holdfast.agents.model import Model
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from holdfast.agents.responses import OpenAIResponses
     from holdfast.agents.sandbox import LocalSandbox, file_tools, shell_tool
     from holdfast.agents.scripted import Scripted, tool_call
-    from holdfast.agents.tools import Approval, Tool, ToolError, tool
+    from holdfast.agents.tools import Approval, Tool, ToolError, ToolOutput, tool
     from holdfast.agents.workspace import Files, Sandbox, SandboxGoneError
     from holdfast.app.flow import Flow
     from holdfast.app.holdfast import Holdfast, use
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from holdfast.checkpoint.diff_result import Diff
     from holdfast.checkpoint.keys import KeyRing, StaticKeys
     from holdfast.errors import (
+        AgentLoopError,
         AlreadyVotedError,
         AnswerInvalidError,
         BlobMissingError,
@@ -162,6 +164,7 @@ _HOMES = {
     "holdfast.agents.anthropic": ("Anthropic",),
     "holdfast.agents.budget": ("Budget",),
     "holdfast.agents.gemini": ("Gemini",),
+    "holdfast.agents.coding.kit": ("coding_tools",),
     "holdfast.agents.model_http": ("Retries",),
     "holdfast.agents.messages": ("Message",),
     "holdfast.agents.model": ("Model",),
@@ -172,12 +175,13 @@ _HOMES = {
     "holdfast.agents.sandbox": ("LocalSandbox", "file_tools", "shell_tool"),
     "holdfast.agents.scripted": ("Scripted", "tool_call"),
     "holdfast.agents.workspace": ("Files", "Sandbox", "SandboxGoneError"),
-    "holdfast.agents.tools": ("Approval", "Tool", "ToolError", "tool"),
+    "holdfast.agents.tools": ("Approval", "Tool", "ToolError", "ToolOutput", "tool"),
     "holdfast.app.flow": ("Flow",),
     "holdfast.app.holdfast": ("Holdfast", "use"),
     "holdfast.app.result": ("Result",),
     "holdfast.app.worker": ("Worker",),
     "holdfast.errors": (
+        "AgentLoopError",
         "AlreadyVotedError",
         "AnswerInvalidError",
         "BlobMissingError",
@@ -310,6 +314,7 @@ __all__ = [
     "END",
     "Actor",
     "Agent",
+    "AgentLoopError",
     "AlreadyVotedError",
     "AnswerInvalidError",
     "Anthropic",
@@ -443,6 +448,7 @@ __all__ = [
     "TooManyPendingError",
     "Tool",
     "ToolError",
+    "ToolOutput",
     "TurnLimitError",
     "VersionMismatchError",
     "VetoedError",
@@ -456,6 +462,7 @@ __all__ = [
     "append",
     "ask_person",
     "avg",
+    "coding_tools",
     "concat",
     "file_tools",
     "first",

@@ -105,6 +105,7 @@ HoldfastError
 │   │   └── ModelReplyError             the reply cannot be parsed
 │   ├── HttpResponseError           the response to an HTTP node is not what it expects, or cannot be read
 │   ├── TurnLimitError              an agent reached its maximum number of turns
+│   ├── AgentLoopError              an agent repeats the same calls, after a warning too
 │   ├── BudgetError                 an agent spent its budget before it had an answer
 │   └── RunCancelledError           the run was cancelled
 ├── StoreError                  the store could not carry out the operation
@@ -628,6 +629,10 @@ class HttpResponseError(RunError):
 
 class TurnLimitError(RunError):
     code = "turn_limit"
+
+
+class AgentLoopError(RunError):
+    code = "loop"
 
 
 class BudgetError(RunError):

@@ -22,7 +22,7 @@ STARTS: Final = {
     "os": {"system", "popen", "execv", "execve", "execvp", "execvpe", "spawnv", "spawnve", "posix_spawn"},
 }
 PROCESSES: Final = {
-    "agents/sandbox.py": "tool_environment",
+    "agents/command.py": "tool_environment, by its callers: sandbox.py, coding/",
     "attractor/processes.py": "the environment that handlers/tool.py passes",
     "attractor/tool_hooks.py": "the environment that backends/model.py passes",
 }

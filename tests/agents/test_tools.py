@@ -279,7 +279,7 @@ def test_tools_that_make_no_sense_are_refused_where_they_are_written() -> None:
         lambda: Agent("a", model=Scripted(), tools=[tool(name="has space")(fine)]),
         lambda: Agent("a", model=Scripted(), tools=[tool(name="final_answer")(fine)]),
         lambda: Agent("a", model=Scripted(), tools=["look"]),  # type: ignore[list-item]
-        lambda: Agent("a", model=Scripted(), max_turns=0),
+        lambda: Agent("a", model=Scripted(), max_turns=-1),
         lambda: Agent("a", model=Scripted(), on_max_turns="shrug"),
         lambda: Agent("a", model=Scripted(), returns={"type": "nonsense"}),
         lambda: Flow("f").agent("bot"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from copy import copy
 from hashlib import sha256
 from typing import Any
@@ -36,6 +36,9 @@ TASK: dict[str, Any] = {
 }
 
 
+Preface = Callable[[Context], Awaitable[str]]
+
+
 class Agent:
     """Pass it to `flow.agent(...)`, to another agent as a tool, or call `run` in a script node."""
 
@@ -58,9 +61,14 @@ class Agent:
         skills: Sequence[str] | None = None,
         toolkit: Sequence[Tool | Callable[..., Any]] = (),
         approval: When | Approval | None = None,
+        preface: Preface | None = None,
+        detect_loops: bool = False,
+        window: int | None = None,
     ) -> None:
         """`skills`: those of the run that it uses (default: all). `toolkit`: tools that are available only
-        if a skill provides them."""
+        if a skill provides them. `preface`: the beginning of the system message, read once and recorded.
+        `detect_loops`: a model that repeats its calls is warned once, then AgentLoopError is raised.
+        `window`: tokens of its context; default: that of the model, if it is known."""
         self.name = name
         self.model = model
         self.instructions = instructions
@@ -78,6 +86,9 @@ class Agent:
         self.max_file_bytes = max_file_bytes
         self.skills = None if skills is None else tuple(skills)
         self.toolkit = tuple(as_tool(each) for each in toolkit)
+        self.preface = preface
+        self.detect_loops = detect_loops
+        self.window = window
         self._read: Read | None = None if returns is None else reader_of(returns)
         self.tool_specs = self._specs()
         self._by_name = {tool.name: tool for tool in self.tools}
@@ -105,9 +116,10 @@ class Agent:
                 f"agent {self.name!r} has tools with invalid names: {named}.",
                 hint=f"Use letters, digits, - and _, each name once; {FINAL} is reserved.",
             )
-        if self.max_turns < 1:
+        if self.max_turns < 0:
             raise InputError(
-                f"agent {self.name!r}: max_turns={self.max_turns} is not valid.", hint="Give 1 or more."
+                f"agent {self.name!r}: max_turns={self.max_turns} is not valid.",
+                hint="Give 1 or more, or 0 for any number.",
             )
         if self.on_max_turns not in ("raise", "return"):
             raise InputError(

@@ -110,6 +110,8 @@ def _messages(
                 yield ConversationMessage(role="tool", turn=turn, text=text, call=call.id, failed=failed)
             elif isinstance(own, BlobRef):
                 yield ConversationMessage(role="tool", turn=turn, call=call.id, omitted=True)
+        if "warning" in others:
+            yield ConversationMessage(role="user", turn=turn, text=str(others["warning"]))
 
 
 def _beginning(kept: Any) -> Iterator[ConversationMessage]:

@@ -15,6 +15,8 @@ import msgspec
 
 from holdfast.agents.answer_review import review_answer
 from holdfast.agents.budget import BudgetMeter, BudgetUsage, usage_of
+from holdfast.agents.context_window import SHRUNK, WARNED, ContextWindow
+from holdfast.agents.loop_detection import WARNING, LoopDetector
 from holdfast.agents.messages import (
     FINAL,
     Message,
@@ -40,6 +42,7 @@ from holdfast.agents.skills import join_texts, with_skills
 from holdfast.agents.tool_call import PlannedCall, ToolResult, result_text
 from holdfast.agents.toolbox import Toolbox
 from holdfast.errors import (
+    AgentLoopError,
     BudgetError,
     InputError,
     ModelReplyError,
@@ -101,12 +104,15 @@ class Conversation:
         self.gave_up = False
         # Results of this turn without a record of a call: of sub-agents, refusals, errors.
         self.unrecorded: dict[str, str] = {}
+        self.loops = LoopDetector() if agent.detect_loops else None
+        self.window = ContextWindow(agent.window or getattr(agent.model, "context_window", None) or 0)
 
     async def run(self, prompt: str, history: Sequence[Message] = ()) -> ConversationResult:
         await self._open(prompt, history)
         while True:
-            if self.turn >= self.agent.max_turns:
+            if 0 < self.agent.max_turns <= self.turn:
                 return self._turn_limit_result()
+            await self._fit()
             request = self._request()
             await self.waits.repeat(self.turn + 1)
             bounds = await self.budgets.admit(self._planned(request), self.turn)
@@ -138,7 +144,9 @@ class Conversation:
 
         async def begin() -> dict[str, Any]:
             system = self.at.ctx.render(instructions) if "{{" in instructions else instructions
-            first = [Message("system", text)] if (text := join_texts(system, self.lessons)) else []
+            before = "" if self.agent.preface is None else await self.agent.preface(self.at.ctx)
+            whole = join_texts(before, system, self.lessons)
+            first = [Message("system", whole)] if whole else []
             return {
                 "agent": self.agent.name,
                 "messages": [message_to_plain(message) for message in (*first, *history)],
@@ -187,6 +195,7 @@ class Conversation:
         limited = msgspec.structs.replace(request, max_tokens=bounds.output or request.max_tokens)
 
         async def ask() -> dict[str, Any]:
+            self._warn_of_window()
             may_wait = self.waits.has_room(self.turn)
             call = ModelCall(self.agent, self.at, self.budgets, self._emit, may_wait=may_wait)
             return await call.make(limited, bounds, self.turn)
@@ -203,6 +212,8 @@ class Conversation:
             counted = max(1, count_input(self.agent.model, request))
             self.ratio = max(1.0, kept["usage"]["input"] / counted)
         message = message_from_plain(kept["message"])
+        usage: dict[str, int] = kept["usage"]
+        self.window.count(usage["input"] + usage["output"], len(self.messages) + 1)
         if kept["attempt"] != ctx.attempt and self.at.is_root and message.text:
             # Readers of the stream discard the output of the earlier attempt.
             ctx.emit(message.text)
@@ -214,6 +225,25 @@ class Conversation:
             self.at.ctx.emit(data, kind)
         else:
             self.at.ctx.emit({"agent": self.at.label.rstrip("/"), kind: data}, "agent")
+
+    async def _fit(self) -> None:
+        """Near the end of the window old results are shrunk. Which ones is recorded: the window of a model
+        may be another when the run resumes."""
+        part = f"{self.turn + 1}/shrink"
+        if not self.at.has(part) and self.window.share(self.messages) < SHRUNK:
+            return
+
+        async def choose() -> list[int]:
+            return self.window.to_shrink(self.messages)
+
+        self.window.shrink(self.messages, await self.at.step(part, "shrink", choose, effect="pure"))
+
+    def _warn_of_window(self) -> None:
+        share = self.window.share(self.messages)
+        if share >= WARNED and not self.window.warned:
+            self.window.warned = True
+            text = f"the conversation of {self.agent.name} uses about {share:.0%} of its model's context"
+            self.at.ctx.emit(text, "log")
 
     # ------------------------------------------------------------------ its answer
     async def _act(self, message: Message, finish: str) -> ConversationResult | None:
@@ -284,9 +314,25 @@ class Conversation:
         for call, result in zip(calls, results, strict=True):
             self.messages.append(Message("tool", result.text, call=call.id, failed=result.failed))
         self.unrecorded = {str(index): each.text for index, each in enumerate(results) if not each.recorded}
+        self._check_loop(calls)
         # One usable call is progress; only a turn without any counts against max_repairs.
         if all(result.malformed for result in results):
             self._count_repair(results[-1].text)
+
+    def _check_loop(self, calls: Sequence[ToolCall]) -> None:
+        if self.loops is None or not self.loops.add(calls):
+            return
+        if self.loops.warned:
+            self.gave_up = True
+            raise AgentLoopError(
+                f"agent {self.agent.name!r} repeats the same calls, after a warning too: "
+                f"{clean_text(calls[-1].name, 64)} in turn {self.turn}.",
+                hint="Make the task smaller or its prompt clearer, and start it again.",
+                agent=self.agent.name,
+            )
+        self.loops.warned = True
+        self.unrecorded["warning"] = WARNING
+        self.messages.append(Message("user", WARNING))
 
     async def _delegate(self, at: AgentScope, plan: PlannedCall, arguments: str) -> ToolResult:
         """A sub-agent: a conversation inside this one, with its own records and holds. It draws on the
@@ -296,7 +342,7 @@ class Conversation:
         talk = Conversation(tool.agent, inner, outer=self.budgets.meters, listed=False)
         try:
             result = await talk.run(tool.task(arguments))
-        except (TurnLimitError, BudgetError, ModelReplyError) as error:
+        except (TurnLimitError, AgentLoopError, BudgetError, ModelReplyError) as error:
             # An outage is not recorded as a result: the whole node fails, and a resume tries again.
             if not talk.gave_up:
                 raise

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-import signal
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 from uuid import uuid4
 
+from holdfast.agents.command import run_command
 from holdfast.agents.tool_environment import tool_environment
 from holdfast.agents.tools import Approval, Tool, When, tool
 from holdfast.agents.workspace import Files, SandboxGoneError
@@ -58,28 +55,10 @@ class Folder:
 
     async def run(self, command: str, timeout: float | None = None) -> dict[str, Any]:
         """Runs in the shell. Processes that it leaves running are ended."""
-        process = await asyncio.create_subprocess_shell(
-            command,
-            cwd=self.path,
-            env=self._env,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            # A group of its own, so that background processes of the command can be ended with it.
-            start_new_session=True,
-        )
-        try:
-            async with asyncio.timeout(timeout):
-                out, _ = await process.communicate()
-        finally:
-            _end(process.pid)
-            await process.wait()
-        return {"exit": process.returncode, "output": _cut(out.decode(errors="replace"))}
-
-
-def _end(group: int) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, signal.SIGKILL)
+        ended = await run_command(command, cwd=self.path, env=self._env, timeout=timeout)
+        if ended.timed_out:
+            raise TimeoutError
+        return {"exit": ended.code, "output": _cut(ended.output)}
 
 
 def _cut(text: str) -> str:

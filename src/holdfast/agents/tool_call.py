@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from datetime import UTC, datetime
 from typing import Any, cast
 
 import msgspec
@@ -12,7 +14,8 @@ from holdfast.agents.digests import tool_digests
 from holdfast.agents.messages import ToolCall
 from holdfast.agents.node_scope import AgentScope, ScriptContext
 from holdfast.agents.tool_approval import approve, shown_call
-from holdfast.agents.tools import Tool
+from holdfast.agents.tools import Tool, ToolOutput
+from holdfast.agents.truncation import LIMITS, truncated
 from holdfast.agents.workspace import Workspace, WorkspaceChanges, changes_in
 from holdfast.errors import InputError, NotDone
 from holdfast.model.annotations import is_pydantic
@@ -25,6 +28,8 @@ from holdfast.types.text import clean_text
 
 KEPT = {"text", "failed", "micros"}
 SHOWN = 4096
+RESULT = "tool result"
+"""Of an artifact: the whole of a result that the model got only in part."""
 UNKNOWN_RESULT = "The call was made; its result is not known."
 
 
@@ -79,7 +84,7 @@ async def perform(
         if problem:
             return ToolResult(f"{note}Error: {problem}.", failed=True)
     if tool.fn is None:
-        result = await ask_agent(at, plan, arguments)
+        result = _limited_report(at, tool, await ask_agent(at, plan, arguments))
     elif tool.script:
         result = await _script(at, tool, arguments)
     else:
@@ -102,6 +107,9 @@ async def _step(
 ) -> ToolResult:
     ctx = at.ctx
     shown = msgspec.json.decode(arguments)
+    prepared = await _prepared(at, tool, arguments)
+    if prepared["problem"]:
+        return ToolResult(prepared["problem"], failed=True)
 
     async def run(idempotency_key: str = "") -> dict[str, Any]:
         ctx.note_digests(**tool_digests(tool, arguments))
@@ -112,15 +120,68 @@ async def _step(
         given = _given(tool, arguments)
         if tool.idempotent:
             given["idempotency_key"] = idempotency_key
+        if "prepared" in tool.wants:
+            given["prepared"] = prepared["value"]
         try:
             text, failed, changes = await _invoke(tool, given, ctx, space)
         finally:
             ctx.spent(micros=ctx.now() - started)
-        return {"text": text, "failed": failed, "micros": ctx.now() - started, **changes.kept()}
+        kept = {"text": text, "failed": failed, "micros": ctx.now() - started, **changes.kept()}
+        return {**kept, **_limited(text, tool, at, started)}
 
     name = shown_call(tool.name, shown)
     kept = await at.step("call", name, run, effect=tool.effect, idempotent=tool.idempotent)
+    _keep_whole(at, tool, name, kept)
     return _result_for(kept)
+
+
+async def _prepared(at: AgentScope, tool: Tool, arguments: str) -> dict[str, Any]:
+    """What the tool found out before its call: recorded, so that a repeated call has the same."""
+    prepare = tool.prepare
+    if prepare is None:
+        return {"value": None, "problem": ""}
+    given = _given(tool, arguments)
+    if "ctx" in inspect.signature(prepare).parameters:
+        given["ctx"] = at.ctx
+
+    async def run() -> dict[str, Any]:
+        try:
+            return {"value": await call_code(prepare, **given), "problem": ""}
+        except Exception as error:  # it has changed nothing
+            return {"value": None, "problem": _error_text(error)}
+
+    return await at.step("plan", f"plan {tool.name}", run, effect="read")
+
+
+def _limited(text: str, tool: Tool, at: AgentScope, now: int) -> dict[str, Any]:
+    """What the model gets of a long result. The whole is recorded beside it."""
+    if tool.limit is None:
+        return {}
+    shown = truncated(text, tool.limit, artifact_name(at, tool.name))
+    return {} if shown is text else {"text": shown, "whole": text, "at": now}
+
+
+def _limited_report(at: AgentScope, tool: Tool, result: ToolResult) -> ToolResult:
+    """The same for the report of a sub-agent, which its own records have."""
+    shown = truncated(result.text, LIMITS["sub-agent"], artifact_name(at, tool.name))
+    if shown is result.text:
+        return result
+    _keep_whole(at, tool, tool.name, {"whole": result.text, "at": at.ctx.now()})
+    return msgspec.structs.replace(result, text=shown)
+
+
+def _keep_whole(at: AgentScope, tool: Tool, name: str, kept: Any) -> None:
+    """From the record, on every entry of the node: artifacts become visible only when it settles."""
+    if isinstance(kept, Mapping) and "whole" in kept:
+        found = cast("Mapping[str, Any]", kept)
+        stored_at = datetime.fromtimestamp(found["at"] / 1e6, UTC).isoformat()
+        value = {"name": name, "stored_at": stored_at, "data": found["whole"], "of": RESULT}
+        at.ctx.artifact(artifact_name(at, tool.name), value)
+
+
+def artifact_name(at: AgentScope, tool: str) -> str:
+    """`work.1.agent.3.tool.0.shell`: the first call of the third turn in the first visit of `work`."""
+    return f"{at.ctx.node}.{at.ctx.visit}.{at.path.replace('/', '.')}.{tool}"
 
 
 def _call_event(name: str, call: ToolCall, arguments: str, turn: int) -> dict[str, Any]:
@@ -152,13 +213,14 @@ async def _invoke(
             given["sandbox"], used, note = await space.session()
         async with asyncio.timeout(tool.timeout):
             invoke = call_code if tool.timeout is None else call_alone
-            text = note + result_text(await invoke(cast("Any", tool.fn), **given))
+            value = await invoke(cast("Any", tool.fn), **given)
     except Exception as error:
         if not (tool.is_repeatable or isinstance(error, NotDone)):
             raise
         # Files that a tool wrote before it failed are discarded; a sandbox that it started is kept.
         return note + _error_text(error), True, WorkspaceChanges({}, used)
-    return text, False, WorkspaceChanges(files.changes, used)
+    failed = isinstance(value, ToolOutput) and value.failed
+    return note + result_text(value), failed, WorkspaceChanges(files.changes, used)
 
 
 def _given(tool: Tool, arguments: str) -> dict[str, Any]:
@@ -179,6 +241,8 @@ def result_text(value: Any) -> str:
         return "Done."
     if isinstance(value, str):
         return value
+    if isinstance(value, ToolOutput):
+        return value.text
     if is_pydantic(type(value)):
         value = value.model_dump(mode="json")
     try:

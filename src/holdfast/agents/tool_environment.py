@@ -15,6 +15,17 @@ ALLOWED: Final = (
 )  # fmt: skip
 """What a command needs to find programs and to write text; none of it is a secret."""
 
+SECRETS: Final = ("*_API_KEY", "*_SECRET", "*_TOKEN", "*_PASSWORD", "*_CREDENTIAL")
+"""Names of variables that a coding agent's commands never get, even if they are allowed otherwise."""
+
+
+def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
+    return {
+        name: value
+        for name, value in environment.items()
+        if not any(fnmatchcase(name.upper(), pattern) for pattern in SECRETS)
+    }
+
 
 def tool_environment(environment: Mapping[str, str] | None = None) -> dict[str, str]:
     """Those variables of this process that are on the list, or that HOLDFAST_TOOL_ENV names."""

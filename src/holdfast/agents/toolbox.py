@@ -37,7 +37,7 @@ class Toolbox:
             at = self.at.below(f"{turn}/tool/{index}")
             return perform(at, plans[index], self.agent.name, turn, self.space, self.delegate)
 
-        return await self._made(work, len(plans))
+        return await self._made(work, plans)
 
     def _plans(self, calls: Sequence[ToolCall]) -> list[PlannedCall]:
         """Planned in their order, before any is made: counts do not depend on timing."""
@@ -57,15 +57,26 @@ class Toolbox:
             return PlannedCall(call, tool, f"{tool.name!r} may be called only {times}")
         return PlannedCall(call, tool)
 
-    async def _made(self, work: Callable[[int], Awaitable[ToolResult]], count: int) -> list[ToolResult]:
+    async def _made(
+        self, work: Callable[[int], Awaitable[ToolResult]], plans: Sequence[PlannedCall]
+    ) -> list[ToolResult]:
         """Concurrent tools do not see each other's files before the end of the turn."""
-        if self.agent.parallel:
-            results = await gather_results(map(work, range(count)))
+        found: list[ToolResult] = []
+        for group in self._groups(plans):
+            results = await gather_results(map(work, group))
             for result in results:
                 self.space.take(result.changes)
-            return results
-        found: list[ToolResult] = []
-        for index in range(count):
-            found.append(await work(index))
-            self.space.take(found[-1].changes)
+            found += results
         return found
+
+    def _groups(self, plans: Sequence[PlannedCall]) -> list[list[int]]:
+        """The calls that run together: neighbours, unless one of them keeps the order of the reply."""
+        groups: list[list[int]] = []
+        alone = True
+        for index, plan in enumerate(plans):
+            keeps_order = not self.agent.parallel or (plan.tool is not None and plan.tool.ordered)
+            if alone or keeps_order:
+                groups.append([])
+            groups[-1].append(index)
+            alone = keeps_order
+        return groups

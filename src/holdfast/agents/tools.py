@@ -12,6 +12,7 @@ import msgspec
 
 from holdfast.agents.messages import ToolSpec
 from holdfast.agents.schemas import Read, parameters_of, reader_of, schema_of
+from holdfast.agents.truncation import OutputLimit
 from holdfast.errors import InputError, NotDone
 from holdfast.model.calls.boundary import call_plain
 from holdfast.model.expr import compile_expr, mapping_resolver
@@ -22,7 +23,7 @@ Duration = str | int | float | timedelta
 When = bool | str | Callable[[Mapping[str, Any]], bool]
 
 # Parameters that the model does not set.
-OURS = frozenset({"ctx", "idempotency_key", "files", "sandbox"})
+OURS = frozenset({"ctx", "idempotency_key", "files", "sandbox", "prepared"})
 ALWAYS, NEVER = "always", "never"
 
 
@@ -30,6 +31,13 @@ class ToolError(NotDone):
     """Raise it from a tool if nothing happened; the model gets the message."""
 
     code = "tool"
+
+
+class ToolOutput(msgspec.Struct, frozen=True):
+    """Return it from a tool whose result is an error although it ran: a command that failed, for example."""
+
+    text: str
+    failed: bool = False
 
 
 class Approval(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,6 +93,9 @@ class Tool:
         script: bool = False,
         timeout: float | None = None,
         max_calls: int | None = None,
+        prepare: Callable[..., Any] | None = None,
+        ordered: bool = False,
+        limit: OutputLimit | None = None,
     ) -> None:
         self.fn = fn
         self.spec = ToolSpec(name, description, schema)
@@ -95,6 +106,9 @@ class Tool:
         self.script = script
         self.timeout = timeout
         self.max_calls = max_calls
+        self.prepare = prepare
+        self.ordered = ordered
+        self.limit = limit
         given = inspect.signature(fn).parameters.keys() if fn is not None else set[str]()
         # Further parameters besides the model's arguments.
         self.wants = frozenset(OURS & given)
@@ -114,6 +128,12 @@ class Tool:
             return self
         made = copy(self)
         made.spec = msgspec.structs.replace(self.spec, description=description)
+        return made
+
+    def with_approval(self, approval: When | Approval) -> Tool:
+        """The same tool, which a person approves. Raises InputError."""
+        made = copy(self)
+        made.approval = approval_of(approval, None, self.name, self.spec.schema.get("properties"))
         return made
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -140,6 +160,9 @@ def tool(
     script: bool = False,
     timeout: Duration | None = None,
     max_calls: int | None = None,
+    prepare: Callable[..., Any] | None = None,
+    ordered: bool = False,
+    limit: OutputLimit | None = None,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 def tool(fn: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Make a typed function a tool. Its docstring is the description for the model.
@@ -148,6 +171,9 @@ def tool(fn: Callable[..., Any] | None = None, **options: Any) -> Any:
     `idempotent`: it takes `idempotency_key` and may be called again with the same one. `approval`: True,
     an expression over the arguments, a function of them, or an `Approval`. `script`: it takes `ctx` and is
     made of sub-steps and questions itself. `timeout`: of one call. `max_calls`: in one conversation.
+    `prepare`: a function of the same arguments that changes nothing; what it returns is recorded before the
+    call, and given to it as `prepared`, the same after a crash. `ordered`: of several calls in one reply it
+    waits for those before it, and those after it wait for it. `limit`: how much of its result the model gets.
     """
     if fn is not None:
         return _tool(fn)
@@ -179,6 +205,9 @@ def _tool(
     script: bool = False,
     timeout: Duration | None = None,
     max_calls: int | None = None,
+    prepare: Callable[..., Any] | None = None,
+    ordered: bool = False,
+    limit: OutputLimit | None = None,
 ) -> Tool:
     called = name or getattr(fn, "__name__", type(fn).__name__)
     _check_function(fn, called, script=script, idempotent=idempotent)
@@ -197,6 +226,9 @@ def _tool(
         script=script,
         timeout=None if timeout is None else parse_duration(timeout).total_seconds(),
         max_calls=max_calls,
+        prepare=prepare,
+        ordered=ordered,
+        limit=limit,
     )
 
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.errors import (
+    AgentLoopError,
     BudgetError,
     HoldfastError,
     InputError,
@@ -21,6 +22,7 @@ from holdfast.errors import (
     StateMutationError,
     StepFailedError,
     StoreError,
+    TurnLimitError,
 )
 from holdfast.types.text import clean_text
 
@@ -28,6 +30,9 @@ TRANSIENT: Final = "transient"
 TERMINAL: Final = "terminal"
 LIMIT: Final = "limit"
 """A limit of turns or cost: not retried."""
+LOOP: Final = "loop"
+"""A model that repeats its calls: not retried."""
+FINAL: Final = frozenset({TERMINAL, LIMIT, LOOP})
 CLASS_KEY: Final = "failure_class"
 
 _OURS = (
@@ -62,7 +67,7 @@ def failure_of(error: BaseException) -> StageOutcome:
     return StageOutcome(
         status=StageStatus.FAIL,
         failure_reason=reason,
-        terminal=kind == TERMINAL,
+        terminal=kind in FINAL,
         context_updates={CLASS_KEY: kind},
     )
 
@@ -76,6 +81,10 @@ def failure_class(error: BaseException) -> str:
     if isinstance(error, _NETWORK):
         return TRANSIENT
     code = _code(error)
+    if code == AgentLoopError.code:
+        return LOOP
+    if code == TurnLimitError.code:
+        return LIMIT
     if code in _TRANSIENT_CODES:
         return TRANSIENT
     if code in _TERMINAL_CODES or isinstance(error, (InputError, ValueError, TypeError, LookupError)):

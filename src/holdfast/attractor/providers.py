@@ -3,7 +3,7 @@ environment.
 
     model = "MODEL"                       # for stages that name none
     provider = "local"                    # for models whose provider is not known otherwise
-    tools = ["shell", "files"]            # tools that models may use (default: none)
+    tools = ["coding"]                    # tools that models may use (default: none)
 
     [providers.local]
     base_url = "http://localhost:11434/v1"
@@ -75,7 +75,7 @@ class ModelSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     tools: tuple[str, ...] = ()
     timeout: float = 300.0
     attempts: int = 5
-    max_turns: int = 50
+    max_turns: int = 200
     providers: dict[str, ProviderSpec] = {}
     prices: dict[str, PriceSpec] = {}
 

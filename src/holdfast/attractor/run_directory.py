@@ -16,6 +16,7 @@ from typing import Any, cast
 
 import msgspec
 
+from holdfast.agents.tool_call import RESULT
 from holdfast.attractor.artifacts import FOLDER, artifact_record, is_large
 from holdfast.attractor.branch_files import FOLDER as BRANCHES
 from holdfast.attractor.branch_files import BranchProgress
@@ -428,10 +429,12 @@ class RunDirectory:
             self._artifacts.pop(key, None)
             self.pages.pop(self.folder / path, None)
             return
-        large = is_large(kept)
+        # The stage wrote a large one itself; a result that a model got only in part has a file of any size.
+        of_record = kept.get("of") == RESULT
+        large = of_record or is_large(kept)
         self._artifacts[key] = {"name": kept["name"], "path": str(path) if large else None}
         if large:
-            self.pages[self.folder / path] = RunFile(as_json(copied(kept["data"])), by_stage=True)
+            self.pages[self.folder / path] = RunFile(as_json(copied(kept["data"])), by_stage=not of_record)
 
     def _fidelity(self) -> dict[str, Any]:
         """The fidelity of the last stage that asked a model, and its summaries."""

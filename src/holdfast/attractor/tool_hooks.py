@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.agents.tool_call import result_text
-from holdfast.agents.tools import Tool, ToolError
+from holdfast.agents.tools import OURS, Tool, ToolError, ToolOutput
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.handlers.tool import sandbox_of
 from holdfast.attractor.run_files import is_refused_here, make_private, open_private
@@ -28,7 +28,6 @@ PRE, POST = "tool_hooks.pre", "tool_hooks.post"
 TIMEOUT: Final = 60.0
 FILE: Final = "tool_hooks.jsonl"
 _SHOWN: Final = 300
-_OURS: Final = frozenset({"ctx", "files", "sandbox", "idempotency_key"})
 
 
 class Hooks:
@@ -53,7 +52,7 @@ class Hooks:
 
     def _hooked(self, name: str, fn: Callable[..., Any]) -> Callable[..., Any]:
         async def call(**given: Any) -> Any:
-            shown = {key: value for key, value in given.items() if key not in _OURS}
+            shown = {key: value for key, value in given.items() if key not in OURS}
             # Outside of the try: a refused call was not made, so the post hook does not run.
             await self._run_pre_hook(name, shown)
             try:
@@ -61,7 +60,8 @@ class Hooks:
             except Exception as error:
                 await self._run_post(name, shown, clean_text(error, 2000), failed=True)
                 raise
-            await self._run_post(name, shown, result_text(value), failed=False)
+            failed = isinstance(value, ToolOutput) and value.failed
+            await self._run_post(name, shown, result_text(value), failed=failed)
             return value
 
         return call

@@ -9,12 +9,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from holdfast.agents.agent import Agent
+from holdfast.agents.agent import Agent, Preface
+from holdfast.agents.coding.kit import with_approvals
+from holdfast.agents.coding.prompt import coding_prompt
 from holdfast.agents.model import Model
+from holdfast.agents.model_call import provider_of as model_provider
 from holdfast.agents.model_http import require_library
 from holdfast.agents.tools import Tool, as_tool
 from holdfast.attractor.backends.base import BackendAnswer, BackendReply, PromptRequest, missing_error
-from holdfast.attractor.backends.tools import KITS, SHELL, check_kits, wanted_kits
+from holdfast.attractor.backends.tools import (
+    CODING,
+    KITS,
+    SHELL,
+    approvals_of,
+    check_kits,
+    family_of,
+    wanted_kits,
+    workdir_of,
+)
 from holdfast.attractor.conversations import history_of
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.handlers.tool import environment
@@ -25,6 +37,7 @@ from holdfast.attractor.tool_hooks import POST, PRE, Hooks, command_of
 from holdfast.attractor.verdict import instruction
 from holdfast.errors import HoldfastError, InputError, SettingsError
 from holdfast.frontends.dot.document import Pipeline, Stage
+from holdfast.runs.context.context import Context
 
 
 def instructions(asking: PromptRequest, *, files: bool) -> str:
@@ -40,7 +53,7 @@ ModelOf = Callable[[Stage, Pipeline], Model]
 
 class ModelBackend:
     """`providers` select the model of each stage; `model` is one for all stages. `kits`: the built-in tools
-    that a model may use, "shell" and "files"; none, unless they are named here or in the settings.
+    that a model may use, "shell", "files" and "coding"; none, unless they are named here or in the settings.
     `tools`: your functions."""
 
     reserves = True
@@ -59,7 +72,7 @@ class ModelBackend:
         self.kits = tuple(self.providers.settings.tools if kits is None else kits)
         check_kits(self.kits)
         self._tools = tuple(as_tool(each) for each in tools)
-        self._max_turns = max_turns or self.providers.settings.max_turns
+        self._max_turns = self.providers.settings.max_turns if max_turns is None else max_turns
 
     @property
     def selects(self) -> bool:
@@ -73,9 +86,9 @@ class ModelBackend:
         return NAME if self.selects else f"function:{kind.__module__}.{kind.__qualname__}"
 
     def _turns(self, visit: StageVisit) -> int:
-        """The number of the stage, else of the graph, else of the settings."""
+        """The number of the stage, else of the graph, else of the settings; 0 for any number."""
         of_graph = visit.pipeline.integer("max_turns", self._max_turns)
-        return max(1, visit.stage.integer("max_turns", of_graph))
+        return max(0, visit.stage.integer("max_turns", of_graph))
 
     async def answer(self, visit: StageVisit, prompt: str) -> BackendAnswer:
         reply = await self.converse(PromptRequest(visit=visit, prompt=prompt, equipped=False))
@@ -84,13 +97,16 @@ class ModelBackend:
     async def converse(self, asking: PromptRequest) -> BackendReply | StageOutcome:
         visit = asking.visit
         model = self._model or self._model_for(visit)
-        tools = self._equipped(asking)
+        family = self._family(visit, model)
+        kits, tools = self._equipped(asking, family)
         agent = Agent(
             visit.stage.id,
             model=model,
             instructions=_plain(instructions(asking, files=any(each.name == SHELL for each in tools))),
             tools=tools,
             max_turns=self._turns(visit),
+            preface=_preface(visit, family, model, tools) if CODING in kits else None,
+            detect_loops=True,
         )
         history = history_of(asking.turns, model=model.name, tools=bool(tools))
         result = await agent.run(visit.ctx, asking.whole, history=history, thread=asking.thread)
@@ -110,21 +126,28 @@ class ModelBackend:
                 raise missing_error([f"provider:{provider}"], error) from error
             raise
 
-    def _equipped(self, asking: PromptRequest) -> list[Tool]:
-        """If commands of a document may not run, its prompts get no tools, and its hooks are refused."""
+    def _family(self, visit: StageVisit, model: Model) -> str:
+        choice = self.providers.choice_for(visit.stage, visit.pipeline) if self.selects else None
+        return family_of(model_provider(model) if choice is None else choice.provider, model.name)
+
+    def _equipped(self, asking: PromptRequest, family: str) -> tuple[list[str], list[Tool]]:
+        """(the kits, all tools): if commands of a document may not run, its prompts get no tools, and its
+        hooks are refused."""
         visit = asking.visit
         if not asking.equipped:
-            return []
+            return [], []
         refused = asking.refuses(visit) if asking.refuses is not None else ""
         kits = [] if refused else wanted_kits(visit.stage, visit.pipeline, self.kits)
-        found = [*self._tools, *(each for kit in kits for each in KITS[kit](visit))]
+        own = {each.name for each in self._tools}
+        found = [each for kit in kits for each in KITS[kit](visit, family) if each.name not in own]
+        found = with_approvals([*self._tools, *found], approvals_of(visit))
         if not found:
-            return []
+            return [], []
         if refused and (command_of(visit, PRE) or command_of(visit, POST)):
             require_allowed(visit)
             raise InputError(f"stage {visit.stage.id!r} has tool hooks: {refused}")
         hooks = Hooks(visit, environment(visit))
-        return [hooks.around(each) for each in found]
+        return kits, [hooks.around(each) for each in found]
 
     def problems(self, pipeline: Pipeline, stages: Iterable[Stage]) -> Mapping[str, HoldfastError]:
         """The stages that no provider here can answer, and why: checked before anything runs."""
@@ -138,6 +161,14 @@ class ModelBackend:
             except HoldfastError as error:
                 found[stage.id] = error
         return found
+
+
+def _preface(visit: StageVisit, family: str, model: Model, tools: Sequence[Tool]) -> Preface:
+    async def preface(ctx: Context) -> str:
+        root = workdir_of(visit)
+        return await coding_prompt(root, family=family, model=model.name, tools=tools, now=ctx.now())
+
+    return preface
 
 
 def _plain(text: str) -> str:

@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final
 
+from holdfast.agents.coding.kit import Approvals, coding_tools
 from holdfast.agents.sandbox import Folder
 from holdfast.agents.tools import Tool, ToolError, tool
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.handlers.tool import environment, sandbox_of, workdir_text
 from holdfast.errors import InputError
 from holdfast.frontends.dot.document import Pipeline, Stage
+from holdfast.frontends.dot.model_choice import PROVIDER_ALIASES, PROVIDERS, provider_of
 
 SHELL_TIMEOUT: Final = 600.0
 _MAX_READ: Final = 200_000
@@ -23,7 +25,23 @@ def workdir_of(visit: StageVisit) -> Path:
     return Path(workdir_text(visit) or ".").resolve()
 
 
-def shell_of(visit: StageVisit) -> list[Tool]:
+def coding_of(visit: StageVisit, family: str) -> list[Tool]:
+    """Files, search, edits and commands in the way that the family's models know."""
+    return coding_tools(workdir_of(visit), family=family, environment=environment(visit))
+
+
+def approvals_of(visit: StageVisit) -> Approvals:
+    """`tool_approval`: `all` for each tool that may change something, or the names of tools; of the stage,
+    else of the graph."""
+    key = "tool_approval"
+    value = visit.stage.text(key) if key in visit.stage.attrs else visit.pipeline.text(key)
+    names = {name.strip() for name in value.split(",")} - {"", "none"}
+    if "all" in names:
+        return True
+    return dict.fromkeys(sorted(names), True) if names else False
+
+
+def shell_of(visit: StageVisit, _family: str) -> list[Tool]:
     """Without the operator's sandbox it runs as this user. Its environment has no keys."""
     folder, sandbox = Folder(workdir_of(visit), environment(visit)), sandbox_of(visit)
 
@@ -40,7 +58,7 @@ def shell_of(visit: StageVisit) -> list[Tool]:
     return [tool(shell)]
 
 
-def files_of(visit: StageVisit) -> list[Tool]:
+def files_of(visit: StageVisit, _family: str) -> list[Tool]:
     """The text files of the working folder and below it."""
     root = workdir_of(visit)
 
@@ -94,7 +112,14 @@ def _inside(root: Path, path: str) -> Path:
 
 SHELL: Final = "shell"
 """A kit, and its tool."""
-KITS: Final[Mapping[str, Callable[[StageVisit], list[Tool]]]] = {SHELL: shell_of, "files": files_of}
+CODING: Final = "coding"
+FILES: Final = "files"
+KITS: Final[Mapping[str, Callable[[StageVisit, str], list[Tool]]]] = {
+    SHELL: shell_of,
+    FILES: files_of,
+    CODING: coding_of,
+}
+"""Their tools, for a stage and a family of models."""
 
 
 def check_kits(names: tuple[str, ...]) -> None:
@@ -104,10 +129,17 @@ def check_kits(names: tuple[str, ...]) -> None:
 
 
 def wanted_kits(stage: Stage, pipeline: Pipeline, allowed: tuple[str, ...]) -> list[str]:
-    """The allowed tools; a stage or the graph may ask for fewer (`tools="files"`, or `none`)."""
+    """The allowed tools; a stage or the graph may ask for fewer (`tools="files"`, or `none`). The coding
+    tools replace the others."""
     key = "tools"
     value = stage.text(key) if key in stage.attrs else pipeline.text(key)
-    if not value:
-        return list(allowed)
-    wanted = {name.strip() for name in value.split(",")}
+    wanted = {name.strip() for name in value.split(",")} if value else set(allowed)
+    if CODING in wanted and CODING in allowed:
+        return [CODING]
     return [name for name in allowed if name in wanted]
+
+
+def family_of(provider: str, model: str) -> str:
+    """The provider whose tools a model knows: that of its name behind a gateway; empty for any other."""
+    provider = PROVIDER_ALIASES.get(provider, provider)
+    return provider if provider in PROVIDERS else provider_of(model)

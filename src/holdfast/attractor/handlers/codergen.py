@@ -26,7 +26,7 @@ from holdfast.attractor.backends.base import (
 )
 from holdfast.attractor.backends.select import Backends
 from holdfast.attractor.conversations import ConversationTurn, keep_turn, turns_of
-from holdfast.attractor.failures import CLASS_KEY, LIMIT, TERMINAL, failure_of, raise_if_ours
+from holdfast.attractor.failures import CLASS_KEY, FINAL, failure_of, raise_if_ours
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.attractor.preamble import preamble, since_last_turn
@@ -297,7 +297,7 @@ def _failed(reply: Mapping[str, Any]) -> StageOutcome:
     return StageOutcome(
         status=StageStatus.FAIL,
         failure_reason=reply["failed"],
-        terminal=kind in (TERMINAL, LIMIT),
+        terminal=kind in FINAL,
         context_updates={CLASS_KEY: kind} if kind else {},
     )
 

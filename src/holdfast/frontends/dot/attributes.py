@@ -52,7 +52,9 @@ PERMISSIONS: Final = ("plan", "edit", "full")
 _AGENT: Final = frozenset({"agent_permissions", "agent_idle_timeout"})
 _MODEL: Final = frozenset({"llm_model", "llm_provider", "reasoning_effort"})
 _RETRIES: Final = frozenset({"retry_target", "fallback_retry_target"})
-_HOOKS: Final = frozenset({"tool_hooks.pre", "tool_hooks.post", "tool_hooks.timeout", "tools"})
+_HOOKS: Final = frozenset(
+    {"tool_hooks.pre", "tool_hooks.post", "tool_hooks.timeout", "tools", "tool_approval"}
+)
 _TALKS: Final = frozenset({"max_turns", "session_max_tokens"})
 _BUDGET: Final = frozenset({"budget_tokens", "budget_usd", "budget_time", "budget_ask_at"})
 GRAPH: Final = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -100,7 +100,9 @@ class Provider:
             await writer.drain()
             return
         if turn.before is not None:
-            turn.before()
+            done = turn.before()
+            if isinstance(done, Awaitable):
+                await done
         writer.write(_head(200, {"content-type": "text/event-stream", "transfer-encoding": "chunked"}))
         sent = list(events(seen.path, turn))
         for event in sent if turn.cut is None else sent[: turn.cut]:

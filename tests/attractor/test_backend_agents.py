@@ -13,7 +13,7 @@ from holdfast import Holdfast
 from holdfast.attractor import AgentBackend, HandlerRegistry, Runner, StageOutcome
 from holdfast.attractor.processes import is_living, kill_now
 from holdfast.attractor.runner import PipelineResult
-from holdfast.errors import InputError
+from holdfast.errors import InputError, RunEndedError
 from holdfast.types.ids import new_run_id
 from tests.attractor import fake_agents
 from tests.attractor.fake_agents import FakeAgents, agents, claude, claude_error, codex, gemini, lines
@@ -568,3 +568,28 @@ async def test_both_turns_of_an_agent_are_adopted_from_its_directory(
     assert found.succeeded, found.holds or found.outcome.failure_reason
     assert len(agents.calls("claude")) == 2
     assert written(logs / "a" / "response.md") == f"All is well.\n\n{verdict}"
+
+
+# ---------------------------------------------------------------------- steering
+@pytest.mark.covers("CP2-A8")
+@pytest.mark.parametrize("name", NAMES)
+async def test_a_message_is_a_further_turn_of_the_agents_session(
+    hf: Holdfast, tmp_path: Path, agents: FakeAgents, name: str
+) -> None:
+    agents.plays(name, [{"wait": "go"}, *good(name, "First.")], good(name, "Second."))
+    runner, run_id = Runner(hf, backend=AgentBackend(name), logs_root=tmp_path / "logs"), str(new_run_id())
+    work = asyncio.ensure_future(runner.run(STAGE, run_id=run_id))
+    await until(lambda: agents.calls(name))
+    service = await hf.service()
+    await service.steer(run_id, "Only the east side.")
+    await service.steer(run_id, "And be quick.")
+    agents.go(name)
+    result = await work
+    assert result.succeeded
+    first, second = agents.calls(name)
+    assert first["stdin"] == "Do it"
+    assert second["stdin"] == "Only the east side.\n\nAnd be quick."
+    assert "resume" in words(second)
+    assert result.context["last_response"] == "Second."
+    with pytest.raises(RunEndedError):
+        await service.steer(run_id, "Too late.")

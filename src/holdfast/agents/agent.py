@@ -64,11 +64,13 @@ class Agent:
         preface: Preface | None = None,
         detect_loops: bool = False,
         window: int | None = None,
+        steerable: bool = False,
     ) -> None:
         """`skills`: those of the run that it uses (default: all). `toolkit`: tools that are available only
         if a skill provides them. `preface`: the beginning of the system message, read once and recorded.
         `detect_loops`: a model that repeats its calls is warned once, then AgentLoopError is raised.
-        `window`: tokens of its context; default: that of the model, if it is known."""
+        `window`: tokens of its context; default: that of the model, if it is known. `steerable`: it gets
+        messages of `holdfast steer`, after its tool calls."""
         self.name = name
         self.model = model
         self.instructions = instructions
@@ -89,6 +91,7 @@ class Agent:
         self.preface = preface
         self.detect_loops = detect_loops
         self.window = window
+        self.steerable = steerable
         self._read: Read | None = None if returns is None else reader_of(returns)
         self.tool_specs = self._specs()
         self._by_name = {tool.name: tool for tool in self.tools}

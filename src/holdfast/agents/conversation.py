@@ -110,6 +110,9 @@ def _messages(
                 yield ConversationMessage(role="tool", turn=turn, text=text, call=call.id, failed=failed)
             elif isinstance(own, BlobRef):
                 yield ConversationMessage(role="tool", turn=turn, call=call.id, omitted=True)
+        taken: Any = records.get(f"{path}/{turn}/steer") or []
+        for each in () if isinstance(taken, BlobRef) else taken:
+            yield ConversationMessage(role="user", turn=turn, text=str(each["text"]))
         if "warning" in others:
             yield ConversationMessage(role="user", turn=turn, text=str(others["warning"]))
 

@@ -129,8 +129,13 @@ class Conversation:
                 self.turn -= 1
                 continue
             result = await self._act(message, finish)
+            steered = await self._steered()
             # After all tool calls of the turn, so that this checkpoint includes their results.
             await self.at.mark_turn(self.turn, self.unrecorded, listed=self.listed)
+            if steered:
+                # Only now: it is durable that the conversation has them.
+                await self.at.ctx.steering.remove(*steered)
+                continue
             if result is not None and (result := await self._released(result)) is not None:
                 return result
 
@@ -318,6 +323,23 @@ class Conversation:
         # One usable call is progress; only a turn without any counts against max_repairs.
         if all(result.malformed for result in results):
             self._count_repair(results[-1].text)
+
+    async def _steered(self) -> list[str]:
+        """The messages of people that arrived meanwhile, by their ids. An answer before one of them is not
+        the last one."""
+        part, taker = f"{self.turn}/steer", f"{self.at.ctx.scope}{self.at.ctx.node}/{self.at.path}"
+        if not self.agent.steerable or not self.at.is_root:
+            return []
+        box = self.at.ctx.steering
+        if not self.at.has(part) and not await box.waiting(taker):
+            return []
+
+        async def take() -> list[dict[str, str]]:
+            return [{"id": each.id, "text": each.text, "by": each.by} for each in await box.take(taker)]
+
+        taken = await self.at.step(part, "steer", take, effect="read")
+        self.messages += [Message("user", each["text"]) for each in taken]
+        return [each["id"] for each in taken]
 
     def _check_loop(self, calls: Sequence[ToolCall]) -> None:
         if self.loops is None or not self.loops.add(calls):

@@ -1803,6 +1803,14 @@ class Status(Model, kw_only=True):
     flows: dict[str, str]
 
 
+class SteerTaken(Model, kw_only=True):
+    """The message waits until the agent has made its tool calls."""
+
+    id: str
+    run: str
+    text: str
+
+
 class Step(Model, kw_only=True):
     """One visit with everything that is recorded about it. `input`: the state that it saw. `traceback`: of
     its error, the frames of the flow first."""

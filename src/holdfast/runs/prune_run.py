@@ -87,6 +87,9 @@ async def delete(service: RunAccess, run: str, *, by: str) -> None:
         from holdfast.holds.policies.shadow import drop_shadows
 
         await drop_shadows(service.store, row.tenant, row.id)
+        from holdfast.runs.steer import SteerMessages
+
+        await SteerMessages(service.store, row.tenant, row.id).remove_all()
     else:
         # It was resumed meanwhile; or another caller has deleted it, and there is no such run.
         require_ended(await service.get(row.id), "deleted")

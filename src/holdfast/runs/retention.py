@@ -137,6 +137,9 @@ async def apply_item(
             from holdfast.holds.policies.shadow import drop_shadows
 
             await drop_shadows(service.store, row.tenant, row.id)
+            from holdfast.runs.steer import SteerMessages
+
+            await SteerMessages(service.store, row.tenant, row.id).remove_all()
         return
     try:
         done.records += await prune(service, share.run, keep=retention.keep or KEEP)

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from holdfast.runs.migrate.check import MigrationReport
     from holdfast.runs.preview.preview import HoldPreview
     from holdfast.runs.retention import CleanupResult
+    from holdfast.runs.steer import SteerMessage
     from holdfast.types.terms import Actor
 
 
@@ -175,6 +176,13 @@ class RunService:
         from holdfast.runs import cancel
 
         return await cancel.cancel(self, run, reason=reason, by=by)
+
+    async def steer(self, run: str, text: str, *, by: str = "user:local") -> SteerMessage:
+        """A message to the agent that is at work in the run: it gets it once, after the tool calls that it
+        makes now. Raises RunStatusError if there is none, and RunEndedError."""
+        from holdfast.runs.steer import steer
+
+        return await steer(self, run, text, by=by)
 
     async def request_resume(
         self,

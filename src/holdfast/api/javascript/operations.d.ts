@@ -581,6 +581,12 @@ export interface Operations {
   /** Snooze it until then. Its deadline stays. */
   snoozeHold(hold: string, body: SnoozeHold, options?: Options): Promise<void>;
   /**
+   * Send a message to the agent that is at work in the run. A model gets it once, after the tool calls that
+   *
+   * it makes now; a command-line agent in a further turn. 409 if no stage with an agent is active.
+   */
+  steerRun(run: string, body: SteerRun, options?: Options): Promise<SteerTaken>;
+  /**
    * Changes of the holds that you may see, as server-sent events.
    *
    * The id of each is its number in the tenant's audit; `Last-Event-ID` or `after` continues from
@@ -3261,6 +3267,17 @@ export interface StatusWire {
   lapsed_runs: number;
   workers: number;
   flows: Record<string, string>;
+}
+
+export interface SteerRun {
+  text: string;
+}
+
+/** The message waits until the agent has made its tool calls. */
+export interface SteerTaken {
+  id: string;
+  run: string;
+  text: string;
 }
 
 /**

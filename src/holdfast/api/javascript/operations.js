@@ -195,6 +195,7 @@ export const OPERATIONS = {
   setLimit: { method: "PUT", path: "/v1/limits/{name}", body: "json" },
   simulatePolicies: { method: "POST", path: "/v1/policies/simulate", body: "json" },
   snoozeHold: { method: "PUT", path: "/v1/holds/{hold}/snooze", body: "json", gives: "nothing" },
+  steerRun: { method: "POST", path: "/v1/runs/{run}/steer", body: "json" },
   streamHolds: { method: "GET", path: "/v1/holds/stream", query: true, gives: "events" },
   streamPipeline: { method: "GET", path: "/v1/pipelines/{run}/events", query: true, gives: "events" },
   streamRun: { method: "GET", path: "/v1/runs/{run}/stream", query: true, gives: "events" },

@@ -1,4 +1,4 @@
-"""Runs: create, list, show, cancel, resume, fork, rewind, and answer."""
+"""Runs: create, list, show, cancel, steer, resume, fork, rewind, and answer."""
 
 from __future__ import annotations
 
@@ -26,6 +26,8 @@ from holdfast.api.schemas.runs import (
     ResumeRun,
     RunDetail,
     RunResult,
+    SteerRun,
+    SteerTaken,
     etag_of,
     input_taken,
     run_detail,
@@ -48,6 +50,7 @@ from holdfast.errors import (
     RunEndedError,
     RunNotFoundError,
     RunReadOnlyError,
+    RunStatusError,
     StateError,
     VersionMismatchError,
 )
@@ -231,6 +234,20 @@ async def cancel_run(call: ApiCall, run: str, body: CancelRun) -> ApiReply[RunDe
     call.require_match(await etag_of(service, row))
     row = await service.cancel(row.id, reason=body.reason, by=call.actor.id)
     return await run_reply(call, service, row, new=False)
+
+
+@routes.post(
+    "/runs/{run}/steer",
+    needs=Right.runs_write,
+    raises=(*_MISSING, RunEndedError, RunReadOnlyError, RunStatusError),
+)
+async def steer_run(call: ApiCall, run: str, body: SteerRun) -> SteerTaken:
+    """Send a message to the agent that is at work in the run. A model gets it once, after the tool calls that
+    it makes now; a command-line agent in a further turn. 409 if no stage with an agent is active."""
+    service = await call.runs()
+    row = await service.get(run, tenant=call.tenant)
+    made = await service.steer(row.id, body.text, by=call.actor.id)
+    return SteerTaken(id=made.id, run=row.id, text=made.text)
 
 
 @routes.post(

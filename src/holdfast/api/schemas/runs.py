@@ -209,6 +209,18 @@ class CancelRun(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     reason: Annotated[str, msgspec.Meta(max_length=1000)] = "cancelled"
 
 
+class SteerRun(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    text: Annotated[str, msgspec.Meta(min_length=1, max_length=16_384)]
+
+
+class SteerTaken(msgspec.Struct, frozen=True, kw_only=True):
+    """The message waits until the agent has made its tool calls."""
+
+    id: str
+    run: str
+    text: str
+
+
 class ResumeRun(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Without a checkpoint and an input the run itself is resumed. `mode`: always `fork`, or always
     `rewind`."""

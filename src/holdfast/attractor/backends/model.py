@@ -107,6 +107,7 @@ class ModelBackend:
             max_turns=self._turns(visit),
             preface=_preface(visit, family, model, tools) if CODING in kits else None,
             detect_loops=True,
+            steerable=asking.equipped,
         )
         history = history_of(asking.turns, model=model.name, tools=bool(tools))
         result = await agent.run(visit.ctx, asking.whole, history=history, thread=asking.thread)

@@ -29,6 +29,7 @@ COMMANDS: Final[dict[str, str]] = {
     "runs": "List runs, newest first.",
     "show": "Show a run, now or at an earlier record.",
     "diagnose": "Say why a run stands or failed, and what to do.",
+    "steer": "Send a message to the agent that is at work in a run.",
     "graph": "Draw a flow, a pipeline, or a run with its states.",
     "check": "Report every problem of flows, documents and pipelines.",
     "validate": "Check pipelines and report every problem with its position.",

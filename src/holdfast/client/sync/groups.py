@@ -2307,6 +2307,14 @@ class Runs(Group):
         )
         return self._json(request, models.RunDetail)
 
+    def steer(self, run: str, text: str) -> models.SteerTaken:
+        """Send a message to the agent that is at work in the run. A model gets it once, after the tool
+        calls that
+
+        it makes now; a command-line agent in a further turn. 409 if no stage with an agent is active."""
+        request = request_of("POST", "/v1/runs/{run}/steer", {"run": run}, sent={"text": text})
+        return self._json(request, models.SteerTaken)
+
     def stream(
         self,
         run: str,

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from holdfast.runs.context.children import Children, ChildRun
     from holdfast.runs.context.combinators import Branches, Winner
     from holdfast.runs.context.skills import RunSkills
+    from holdfast.runs.steer import SteerMessages
 
 
 T = TypeVar("T")
@@ -131,6 +132,15 @@ class Context(ContextFacts):
         """Those that the run's deployment binds, in the versions that the run is pinned to: the same from its
         start to its end, wherever it resumes."""
         return self._calls.skills
+
+    @property
+    def steering(self) -> SteerMessages:
+        """Messages of people to an agent of this run."""
+        from holdfast.runs.steer import SteerMessages
+
+        self._at.check_open()
+        row = self._session.row
+        return SteerMessages(self._session.services.store, row.tenant, row.id)
 
     # Results.
     def artifact(self, name: str, value: Any) -> None:

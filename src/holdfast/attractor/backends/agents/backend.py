@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -92,12 +92,40 @@ class AgentBackend:
             number = _next_number(visit.ctx)
             choice = sessions.fresh(self.adapter, visit, str(number), lost=True)
             ended = await self._run(asking, choice, permissions, prices, number)
+        asking, choice, ended, said = await self._steered(asking, choice, ended, permissions, prices)
         report = msgspec.convert(ended["report"], AgentReport)
         if asking.thread and report.session:
             usage = report.usage or choice.usage
             kept = sessions.session_of(self.adapter, visit, report.session, usage)
             sessions.keep_for_thread(visit, asking.thread, kept)
-        return self._reply(asking, ended, report)
+        return self._reply(asking, ended, report, said)
+
+    async def _steered(
+        self,
+        asking: PromptRequest,
+        choice: SessionChoice,
+        ended: dict[str, Any],
+        permissions: str,
+        prices: Prices | None,
+    ) -> tuple[PromptRequest, SessionChoice, dict[str, Any], list[Message]]:
+        """A further turn of its session for the messages of people that came while it worked; with what was
+        said before that turn."""
+        visit = asking.visit
+        said: list[Message] = []
+        while True:
+            report = msgspec.convert(ended["report"], AgentReport)
+            failed, _ = self._failure(visit, ended, report)
+            taken = [] if failed or not report.session else await _take_messages(visit)
+            if not taken:
+                return asking, choice, ended, said
+            said += [Message("user", asking.prompt), Message("assistant", report.text)]
+            text = "\n\n".join(each["text"] for each in taken)
+            asking = msgspec.structs.replace(asking, prompt=text, preamble="")
+            usage = report.usage or choice.usage
+            choice = SessionChoice(session=report.session, resume=True, usage=usage)
+            ended = await self._run(asking, choice, permissions, prices, _next_number(visit.ctx))
+            # Only now: it is durable that the agent has them.
+            await visit.ctx.steering.remove(*(each["id"] for each in taken))
 
     def _choose(self, asking: PromptRequest, number: int) -> dict[str, Any]:
         return msgspec.to_builtins(sessions.choose(self.adapter, asking, number))
@@ -223,11 +251,17 @@ class AgentBackend:
         return found
 
     # ------------------------------------------------------------------ what came of it
-    def _reply(self, asking: PromptRequest, ended: Mapping[str, Any], report: AgentReport) -> BackendReply:
+    def _reply(
+        self,
+        asking: PromptRequest,
+        ended: Mapping[str, Any],
+        report: AgentReport,
+        said: Sequence[Message] = (),
+    ) -> BackendReply:
         failed, kind = self._failure(asking.visit, ended, report)
         return BackendReply(
             text=report.text,
-            messages=(Message("user", asking.prompt), Message("assistant", report.text)),
+            messages=(*said, Message("user", asking.prompt), Message("assistant", report.text)),
             model=f"{self.backend_name}/{report.model}",
             status=ended.get("status"),
             fault=str(ended.get("fault", "")),
@@ -263,6 +297,23 @@ class AgentBackend:
         if report.ended:
             return f"{name} ended with exit code {code}{shown}", kind
         return f"{name} ended without its last event, with exit code {code}{shown}", kind
+
+
+_taken: WeakKeyDictionary[Context, int] = WeakKeyDictionary()
+
+
+async def _take_messages(visit: StageVisit) -> list[dict[str, str]]:
+    """Messages of people to this stage, recorded before the agent gets them."""
+    ctx = visit.ctx
+    number = _taken[ctx] = _taken.get(ctx, 0) + 1
+    key, taker = f"steer.{number}", f"{ctx.scope}{ctx.node}/agent"
+    if ctx.recorded(key) is None and not await ctx.steering.waiting(taker):
+        return []
+
+    async def take() -> list[dict[str, str]]:
+        return [{"id": each.id, "text": each.text, "by": each.by} for each in await ctx.steering.take(taker)]
+
+    return await ctx.step("steer", take, effect="read", key=key)
 
 
 def wanted_permissions(stage: Stage, pipeline: Pipeline) -> str:

@@ -9,7 +9,8 @@ import pytest
 
 from holdfast import Agent, Context, Flow, Holdfast, InputError, Scripted, tool, tool_call
 from holdfast.errors import RunEndedError, RunStatusError
-from holdfast.runs.steer import LONGEST, MOST, SteerMessages
+from holdfast.runs.steer import LONGEST
+from holdfast.runs.steer_messages import MOST, SteerMessages
 from tests.agents.helpers import spoken
 from tests.flows.places import Place
 

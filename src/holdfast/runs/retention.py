@@ -137,7 +137,7 @@ async def apply_item(
             from holdfast.holds.policies.shadow import drop_shadows
 
             await drop_shadows(service.store, row.tenant, row.id)
-            from holdfast.runs.steer import SteerMessages
+            from holdfast.runs.steer_messages import SteerMessages
 
             await SteerMessages(service.store, row.tenant, row.id).remove_all()
         return

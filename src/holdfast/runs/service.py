@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from holdfast.runs.migrate.check import MigrationReport
     from holdfast.runs.preview.preview import HoldPreview
     from holdfast.runs.retention import CleanupResult
-    from holdfast.runs.steer import SteerMessage
+    from holdfast.runs.steer_messages import SteerMessage
     from holdfast.types.terms import Actor
 
 

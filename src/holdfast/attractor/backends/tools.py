@@ -27,7 +27,8 @@ def workdir_of(visit: StageVisit) -> Path:
 
 def coding_of(visit: StageVisit, family: str) -> list[Tool]:
     """Files, search, edits and commands in the way that the family's models know."""
-    return coding_tools(workdir_of(visit), family=family, environment=environment(visit))
+    owned = visit.workspace is not None
+    return coding_tools(workdir_of(visit), family=family, environment=environment(visit), owned=owned)
 
 
 def approvals_of(visit: StageVisit) -> Approvals:

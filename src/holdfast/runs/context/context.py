@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from holdfast.runs.context.children import Children, ChildRun
     from holdfast.runs.context.combinators import Branches, Winner
     from holdfast.runs.context.skills import RunSkills
-    from holdfast.runs.steer import SteerMessages
+    from holdfast.runs.steer_messages import SteerMessages
 
 
 T = TypeVar("T")
@@ -136,7 +136,7 @@ class Context(ContextFacts):
     @property
     def steering(self) -> SteerMessages:
         """Messages of people to an agent of this run."""
-        from holdfast.runs.steer import SteerMessages
+        from holdfast.runs.steer_messages import SteerMessages
 
         self._at.check_open()
         row = self._session.row

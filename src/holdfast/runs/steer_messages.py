@@ -1,0 +1,77 @@
+"""Messages of people to an agent that is at work: kept beside the run until a conversation has taken them.
+
+A conversation marks a message as its own, records it, and then removes it: each is delivered once, to the
+conversation that took it, also after a crash.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+from uuid import uuid4
+
+import msgspec
+
+from holdfast.store.protocols import Store
+from holdfast.types.document import Document
+from holdfast.types.ids import RunId
+
+KIND: Final = "steer"
+MOST: Final = 100
+"""Messages that wait for one run."""
+
+
+class SteerMessage(msgspec.Struct, frozen=True, kw_only=True):
+    """`taken_by`: the conversation that gets it; empty while it waits."""
+
+    id: str
+    text: str
+    by: str
+    at: int
+    taken_by: str = ""
+
+
+class SteerMessages:
+    """Those of one run, the oldest first."""
+
+    def __init__(self, store: Store, tenant: str, run: RunId) -> None:
+        self._store = store
+        self._tenant = tenant
+        self._run = run
+
+    async def put(self, text: str, by: str) -> SteerMessage:
+        now = self._store.now()
+        made = SteerMessage(id=f"{now:020}-{uuid4().hex[:12]}", text=text, by=by, at=now)
+        await self._store.put_document(self._document(made), expect=0)
+        return made
+
+    def _document(self, message: SteerMessage) -> Document:
+        body = msgspec.json.encode(message)
+        return Document(tenant=self._tenant, kind=KIND, name=f"{self._run}/{message.id}", body=body)
+
+    async def all(self) -> list[tuple[SteerMessage, int]]:
+        """With their revisions."""
+        found = await self._store.documents(self._tenant, KIND, prefix=f"{self._run}/", limit=MOST)
+        return [(msgspec.json.decode(each.body, type=SteerMessage), each.revision) for each in found]
+
+    async def waiting(self, taker: str) -> bool:
+        return any(each.taken_by in ("", taker) for each, _ in await self.all())
+
+    async def take(self, taker: str) -> list[SteerMessage]:
+        """Those that it has taken before too, unless they were removed."""
+        found: list[SteerMessage] = []
+        for each, revision in await self.all():
+            mine = msgspec.structs.replace(each, taken_by=taker)
+            if each.taken_by == taker:
+                found.append(each)
+            # Another conversation of the run may be faster.
+            elif not each.taken_by and await self._store.put_document(self._document(mine), expect=revision):
+                found.append(mine)
+        return found
+
+    async def remove(self, *ids: str) -> None:
+        for each in ids:
+            await self._store.drop_document(self._tenant, KIND, f"{self._run}/{each}")
+
+    async def remove_all(self) -> None:
+        while found := await self.all():
+            await self.remove(*(each.id for each, _ in found))

@@ -121,6 +121,15 @@ async def test_an_approval_of_an_unknown_tool_fails_the_stage_before_the_model_i
     assert provider.seen == []
 
 
+async def test_commands_of_a_coding_stage_run_in_the_operators_sandbox(
+    hf: Holdfast, tmp_path: Path, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOLDFAST_TOOL_SANDBOX", "/usr/bin/env SANDBOXED=yes")
+    provider.says(calls("shell", command="echo $SANDBOXED"), Answer("done"))
+    await run(hf, a_stage(tmp_path), tmp_path / "logs", backend=backend(provider, kits=["coding"]))
+    assert results(provider) == ["yes\n[exit code 0]"]
+
+
 @pytest.mark.covers("CP2-A9")
 async def test_a_stage_in_a_loop_fails_and_is_not_tried_again(
     hf: Holdfast, tmp_path: Path, provider: Provider

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
 from uuid import uuid4
@@ -44,20 +44,22 @@ def coding_tools(
     environment: Mapping[str, str] | None = None,
     approval: Approvals = False,
     owned: bool = False,
+    sandbox: Sequence[str] = (),
 ) -> list[Tool]:
     """Tools for the files and commands of a folder. Files outside of it are not reached; commands run as the
     user of this process, so they are not limited to it.
 
     `family`: of the model, "openai", "anthropic" or "gemini". `approval`: True if a person approves each call
     that may change something, or the condition for each tool. `owned`: no one else uses the folder, so that
-    the model is told of a command that was cut off by a crash; else its outcome is in doubt."""
+    the model is told of a command that was cut off by a crash; else its outcome is in doubt. `sandbox`: the
+    words of a program that runs the commands, before theirs."""
     folder = ProjectFolder(root)
     variables = without_secrets(tool_environment() if environment is None else environment)
     makers: list[Callable[[], Tool]] = [
         lambda: _read_file(folder),
         lambda: _write_file(folder),
         (lambda: _apply_patch(folder)) if family == OPENAI else (lambda: _edit_file(folder)),
-        lambda: _shell(folder, variables, family, owned=owned),
+        lambda: _shell(folder, variables, family, owned=owned, sandbox=sandbox),
         lambda: _grep(folder),
         lambda: _glob(folder),
     ]
@@ -218,12 +220,20 @@ def entry_of(ctx: Context) -> str:
     return _entries.setdefault(ctx, str(uuid4()))
 
 
-def _shell(folder: ProjectFolder, variables: Mapping[str, str], family: str, *, owned: bool) -> Tool:
+def _shell(
+    folder: ProjectFolder,
+    variables: Mapping[str, str],
+    family: str,
+    *,
+    owned: bool,
+    sandbox: Sequence[str],
+) -> Tool:
     usual = _ANTHROPIC_SECONDS if family == ANTHROPIC else _SECONDS
 
     async def run(command: str, timeout_ms: int | None) -> ToolOutput:
         seconds = min(usual if timeout_ms is None else max(timeout_ms, 1) / 1000, LONGEST)
-        ended = await run_command(command, cwd=folder.root, env=variables, timeout=seconds)
+        words = (*sandbox, "/bin/sh", "-c", command)
+        ended = await run_command(words, cwd=folder.root, env=variables, timeout=seconds)
         output = ended.output.rstrip("\n")
         if ended.timed_out:
             more = f"[It took longer than {seconds:g} s and was stopped; set timeout_ms for more.]"

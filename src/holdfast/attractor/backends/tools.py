@@ -27,8 +27,13 @@ def workdir_of(visit: StageVisit) -> Path:
 
 def coding_of(visit: StageVisit, family: str) -> list[Tool]:
     """Files, search, edits and commands in the way that the family's models know."""
-    owned = visit.workspace is not None
-    return coding_tools(workdir_of(visit), family=family, environment=environment(visit), owned=owned)
+    return coding_tools(
+        workdir_of(visit),
+        family=family,
+        environment=environment(visit),
+        owned=visit.workspace is not None,
+        sandbox=sandbox_of(visit),
+    )
 
 
 def approvals_of(visit: StageVisit) -> Approvals:

@@ -12,6 +12,7 @@ import pytest
 from holdfast import ToolError
 from holdfast.agents.coding import project_folder
 from tests.agents.coding import made, planned, tool_named, tree, use
+from tests.deadlines import HANG
 
 OUTSIDE = "secret outside"
 
@@ -136,7 +137,7 @@ def test_a_named_pipe_is_not_read(root: Path) -> None:
 
     thread = threading.Thread(target=read, daemon=True)
     thread.start()
-    thread.join(20)
+    thread.join(HANG)
     assert found
 
 

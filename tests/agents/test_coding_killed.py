@@ -14,6 +14,7 @@ from holdfast.agents.coding.kit import UNKNOWN
 from holdfast.agents.coding.project_folder import ProjectFolder
 from holdfast.testing.clock import FakeClock
 from tests.agents.test_killed import load
+from tests.deadlines import HANG
 from tests.flows.conftest import address_of
 
 pytestmark = pytest.mark.anyio
@@ -88,7 +89,7 @@ async def killed(when: str, store: str, tmp_path: Path, monkeypatch: pytest.Monk
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
     )  # fmt: skip
-    _, said = await asyncio.wait_for(process.communicate(), 40)
+    _, said = await asyncio.wait_for(process.communicate(), HANG)
     assert process.returncode == -signal.SIGKILL, said.decode()
     return root
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from holdfast.agents.tool_environment import without_secrets
 from holdfast.agents.truncation import LIMITS
 from tests.agents.coding import use
 from tests.agents.helpers import results
+from tests.deadlines import HANG
 from tests.flows.places import Place, told
 
 pytestmark = pytest.mark.anyio
@@ -222,10 +222,7 @@ async def test_a_command_does_not_wait_for_what_it_leaves_running(hf: Holdfast, 
         ],
         "done",
     )
-    begun = time.monotonic()
     await a_flow(model, tmp_path).run({"prompt": "Go"}, on=hf)
-    # Far less than the thousand seconds; the limit of the command is ten.
-    assert time.monotonic() - begun < 1000
     assert last_results(model) == [
         ("left\n[exit code 0]", False),
         ("[exit code 1]", True),
@@ -302,7 +299,7 @@ async def test_reads_of_one_reply_run_at_the_same_time(
         if len(running) == 3:
             all_there.set()
         # Would wait for ever if one ran after the other.
-        await asyncio.wait_for(all_there.wait(), 30)
+        await asyncio.wait_for(all_there.wait(), HANG)
         return pattern
 
     monkeypatch.setattr(kit, "find_text", find)

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.agents.loop_detection import WARNING
-from holdfast.attractor.backends.model import ModelBackend
+from holdfast.attractor.backends.model import ModelBackend, window_of
 from holdfast.attractor.backends.tools import family_of, wanted_kits
 from holdfast.attractor.providers import ModelSettings
 from holdfast.frontends.dot.document import Pipeline, Stage
@@ -143,6 +143,14 @@ async def test_a_stage_in_a_loop_fails_and_is_not_tried_again(
     assert result.context["failure_class"] == "loop"
     assert len(provider.seen) == 20
     assert str(provider.seen[-1].json).count(WARNING) == 1
+
+
+@pytest.mark.covers("CP2-A10")
+def test_the_window_of_a_stages_model_is_that_of_the_catalogue() -> None:
+    pytest.importorskip("genai_prices")
+    assert (window_of("anthropic", "claude-opus-5-5", 1_790_000_000_000_000) or 0) > 100_000
+    assert window_of("anthropic", "no-such-model", 1_790_000_000_000_000) is None
+    assert window_of("", "claude-opus-5-5", 1_790_000_000_000_000) is None
 
 
 @pytest.mark.covers("CP2-A10")

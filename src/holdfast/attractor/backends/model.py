@@ -7,9 +7,11 @@ A model reports the verdict on its stage in a JSON block at the end of its answe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from holdfast.agents.agent import Agent, Preface
+from holdfast.agents.catalogue import find_model
 from holdfast.agents.coding.kit import with_approvals
 from holdfast.agents.coding.prompt import coding_prompt
 from holdfast.agents.model import Model
@@ -107,6 +109,7 @@ class ModelBackend:
             max_turns=self._turns(visit),
             preface=_preface(visit, family, model, tools) if CODING in kits else None,
             detect_loops=True,
+            window=window_of(family, model.name, visit.ctx.now()),
             steerable=asking.equipped,
         )
         history = history_of(asking.turns, model=model.name, tools=bool(tools))
@@ -162,6 +165,12 @@ class ModelBackend:
             except HoldfastError as error:
                 found[stage.id] = error
         return found
+
+
+def window_of(family: str, model: str, now: int) -> int | None:
+    """From the catalogue; None for a model that it does not have."""
+    known = find_model(family, model, datetime.fromtimestamp(now / 1e6, UTC))
+    return None if known is None else known.context_window
 
 
 def _preface(visit: StageVisit, family: str, model: Model, tools: Sequence[Tool]) -> Preface:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 from pathlib import Path
 from typing import Any
@@ -215,6 +216,44 @@ async def test_reasoning_effort_is_said_in_the_providers_words(
     assert {key: first.json.get(key) for key in sent} == sent
     assert first.json.get("model", "other") == "other"
     assert not set(sent) & set(second.json)
+
+
+FORM = {
+    "type": "object",
+    "properties": {"outcome": {"type": "string"}, "age": {"type": "integer"}},
+    "required": ["outcome", "age"],
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.covers("CP2-L7")
+@pytest.mark.parametrize(
+    ("kind", "field"),
+    [
+        ("new", lambda sent: sent["text"]["format"]["schema"]),
+        ("far", lambda sent: sent["output_config"]["format"]["schema"]),
+        ("star", lambda sent: sent["generationConfig"]["responseJsonSchema"]),
+        ("near", lambda sent: sent["tools"][-1]["function"]["parameters"]),
+    ],
+)
+async def test_a_stage_has_an_answer_of_its_form_after_one_repair_or_fails(
+    hf: Holdfast, tmp_path: Path, provider: Provider, kind: str, field: Any
+) -> None:
+    def says(text: str) -> Answer:
+        return Answer("", [("c1", "final_answer", text)]) if kind == "near" else Answer(text)
+
+    (tmp_path / "form.json").write_text(json.dumps(FORM))
+    file = tmp_path / "one.dot"
+    file.write_text(line(f'a [prompt=hi, llm_provider={kind}, output_schema="@form.json"];', "a"))
+    provider.says(says('{"age": "x"}'), says('{"outcome": "fail", "age": 3}'))
+    result = await run(hf, file, tmp_path / "logs", backend=backend(provider))
+    assert json.loads(written(tmp_path / "logs" / "a" / "response.md")) == {"outcome": "fail", "age": 3}
+    assert result.status == "fail"
+    assert [field(seen.json) for seen in provider.seen] == [FORM, FORM]
+    provider.says(says('{"age": "x"}'), says('{"age": "y"}'), says('{"outcome": "success", "age": 3}'))
+    result = await run(hf, file, tmp_path / "more", backend=backend(provider))
+    assert result.status == "fail"
+    assert "no usable answer in 2 turns" in result.outcome.failure_reason
 
 
 @pytest.mark.covers("CP2-L4")

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
+
 from holdfast.agents.agent import Agent, Preface
 from holdfast.agents.catalogue import find_model
 from holdfast.agents.coding.kit import with_approvals
@@ -39,12 +41,16 @@ from holdfast.attractor.tool_hooks import POST, PRE, Hooks, command_of
 from holdfast.attractor.verdict import instruction
 from holdfast.errors import HoldfastError, InputError, SettingsError
 from holdfast.frontends.dot.document import Pipeline, Stage
+from holdfast.frontends.dot.schema_rules import schema_of_stage
 from holdfast.runs.context.context import Context
 
 
 def instructions(asking: PromptRequest, *, files: bool) -> str:
     """The system message: the stage, and how to report its verdict."""
     visit = asking.visit
+    if visit.stage.text("output_schema"):
+        # The whole answer has that form, a verdict in it too.
+        return f"You do one stage of a pipeline, {visit.stage.label}. Do what the prompt asks."
     text = f"You do one stage of a pipeline, {visit.stage.label}. Do what the prompt asks; report on it."
     return f"{text}\n\n{instruction(visit, files=files)}" if asking.verdict else text
 
@@ -101,11 +107,14 @@ class ModelBackend:
         model = self._model or self._model_for(visit)
         family = self._family(visit, model)
         kits, tools = self._equipped(asking, family)
+        schema = schema_of_stage(visit.stage)
         agent = Agent(
             visit.stage.id,
             model=model,
             instructions=_plain(instructions(asking, files=any(each.name == SHELL for each in tools))),
             tools=tools,
+            returns=schema,
+            max_repairs=2 if schema is None else 1,
             max_turns=self._turns(visit),
             preface=_preface(visit, family, model, tools) if CODING in kits else None,
             detect_loops=True,
@@ -114,7 +123,7 @@ class ModelBackend:
         )
         history = history_of(asking.turns, model=model.name, tools=bool(tools))
         result = await agent.run(visit.ctx, asking.whole, history=history, thread=asking.thread)
-        text = str(result.value)
+        text = str(result.value) if schema is None else msgspec.json.encode(result.value).decode()
         if result.stopped:
             visit.ctx.emit(f"the answer of {visit.stage.id} was cut at its limit ({result.stopped})", "log")
         new = [m for m in result.messages if m.role != "system"][len(history) :]

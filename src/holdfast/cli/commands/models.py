@@ -90,7 +90,7 @@ def _row(provider: str, name: str, prices: Prices | None, *, default: bool) -> d
 
 
 def _cells(row: dict[str, Any]) -> list[str]:
-    prices = row["prices"] or {}
+    prices: dict[str, str] = row["prices"] or {}
     notes = [word for word in ("default", "deprecated") if row[word]]
     if not row["usable"]:
         notes.append("no key")

@@ -88,7 +88,7 @@ NODE: Final = (
          "stack.child_dotfile", "stack.child_autostart", "stack.child_workdir", "stack.child_resolve",
          "stack.child_detach", "idempotent", "in_doubt", "effect", "retry_policy", "fail_closed",
          "max_same_failures", "subgraph_file", "cwd", "workdir", "tool.shell", "manager.steer_text",
-         "manager.steer_cooldown", "verdict", "agent"}
+         "manager.steer_cooldown", "verdict", "agent", "output_schema"}
     )
 )  # fmt: skip
 EDGE: Final = frozenset({"label", "condition", "weight", "fidelity", "thread_id", "loop_restart"})

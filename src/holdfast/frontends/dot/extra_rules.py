@@ -28,6 +28,7 @@ from holdfast.frontends.dot.parallel_rules import PARALLEL
 from holdfast.frontends.dot.reference_rules import REFERENCES
 from holdfast.frontends.dot.rule_context import Check, RuleContext, name_list
 from holdfast.frontends.dot.rules import dead_ends
+from holdfast.frontends.dot.schema_rules import output_schema
 from holdfast.frontends.dot.values import Value, as_flag, as_integer, as_microseconds, as_text
 from holdfast.frontends.dot.workspace_rules import WORKSPACE
 from holdfast.model.edge_labels import split_label
@@ -292,6 +293,7 @@ ADVICE: Final[tuple[Check, ...]] = (
     goal_missing,
     provider_known,
     agent_known,
+    output_schema,
     variables,
     child_dotfile,
     attribute_known,

@@ -186,10 +186,11 @@ class Inclusion:
 
     def _texts(self, pipeline: Pipeline, folder: Path | None) -> Pipeline:
         stages = dict(pipeline.stages)
-        for name, stage in pipeline.stages.items():
-            text = self._text(pipeline, stage, "prompt", folder)
-            if text is not None:
-                stages[name] = replace(stage, attrs={**stage.attrs, "prompt": text})
+        for name in pipeline.stages:
+            for key in ("prompt", "output_schema"):
+                text = self._text(pipeline, stages[name], key, folder)
+                if text is not None:
+                    stages[name] = replace(stages[name], attrs={**stages[name].attrs, key: text})
         sheet = self._text(pipeline, pipeline, ATTRIBUTE, folder)
         attrs = pipeline.attrs if sheet is None else {**pipeline.attrs, ATTRIBUTE: sheet}
         return replace(pipeline, stages=stages, attrs=attrs)

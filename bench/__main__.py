@@ -25,6 +25,7 @@ from bench.inbox import row_h
 from bench.lines import HEADING, Line, print_lines
 from bench.mariadb import row_m
 from bench.measure import Plan
+from bench.models import row_l
 from bench.objects import row_o
 from bench.peers import compare
 from bench.pipelines import row_t
@@ -60,6 +61,7 @@ ROWS: dict[str, Callable[[Plan], list[Line]]] = {
     "X": row_x,
     "Y": row_y,
     "K": row_k,
+    "L": row_l,
     "R": row_r,
     "S": row_s,
     "U": row_u,

@@ -11,10 +11,10 @@ from bench.measure import Plan, line, ratios
 from tools import partners, setup
 
 _SDKS: Final = {
-    "responses": "openai, responses",
-    "openai": "openai, chat completions",
-    "anthropic": "anthropic",
-    "gemini": "google-genai",
+    "responses": ("openai, responses", "L-responses"),
+    "openai": ("openai, chat completions", "L-openai"),
+    "anthropic": ("anthropic", "L-anthropic"),
+    "gemini": ("google-genai", "L-gemini"),
 }
 
 
@@ -28,9 +28,9 @@ def row_l(plan: Plan) -> list[Line]:
     )  # fmt: skip
     found: dict[str, list[float]] = json.loads(done.stdout.splitlines()[-1])
     lines: list[Line] = []
-    for kind, sdk in _SDKS.items():
+    for kind, (sdk, target) in _SDKS.items():
         ours, theirs = found[f"{kind}:ours"], found[f"{kind}:theirs"]
         said = f"a stream of 3,000 pieces, {sdk}"
-        lines.append(line("L", said, ratios(ours, theirs), "x its SDK", target=f"L-{kind}"))
+        lines.append(line("L", said, ratios(ours, theirs), "x its SDK", target=target))
         lines.append(line("L", f"{said}, ours", ours, "ms", scale=1e3))
     return lines

@@ -38,7 +38,7 @@ def test_the_graph_is_drawn_live_with_the_state_of_each_stage(tmp_path: Path) ->
     assert last.count("Ship? ☺") == 1, "the drawing is drawn anew in its place"
     assert "✓ Mend" not in seen.text
     assert "\x1b[32m" in seen.raw, "what is done is green"
-    assert "pending_input" in last
+    assert "waiting for input" in last
     assert "holdfast answer" in last
 
 

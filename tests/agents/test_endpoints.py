@@ -301,7 +301,7 @@ async def test_a_silent_endpoint_is_left_when_the_timeout_passes(
     assert len(naps.taken) == 1
 
 
-@pytest.mark.covers("TOOL-AGENT-13")
+@pytest.mark.covers("TOOL-AGENT-13", "CP2-L10")
 @pytest.mark.parametrize("status", [400, 401, 403, 404])
 async def test_a_refusal_is_reported_at_once_and_without_the_key(
     provider: Provider, kind: str, status: int, naps: Naps
@@ -319,7 +319,7 @@ async def test_a_refusal_is_reported_at_once_and_without_the_key(
     assert naps.taken == []
 
 
-@pytest.mark.covers("TOOL-AGENT-13")
+@pytest.mark.covers("TOOL-AGENT-13", "CP2-L10")
 async def test_nothing_of_a_model_shows_its_key(provider: Provider, kind: str) -> None:
     model = a_model(kind, provider)
     assert KEY not in repr(model) + repr(vars(model)) + repr(vars(model.endpoint))  # type: ignore[attr-defined]
@@ -416,7 +416,7 @@ async def test_a_malformed_reply_names_endpoint_and_field(
     assert provider.url in str(caught.value)
 
 
-@pytest.mark.covers("TOOL-AGENT-13")
+@pytest.mark.covers("TOOL-AGENT-13", "CP2-L10")
 @pytest.mark.parametrize(
     "data",
     [

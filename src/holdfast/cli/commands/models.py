@@ -28,10 +28,11 @@ def models(
     ] = False,
     json: Json = False,
 ) -> int:
-    """List models with their context window and prices per million tokens.
+    """List models with their context window and prices.
 
-    They come from the file of HOLDFAST_MODELS and from a catalogue that is part of the installation. Other
-    names are passed on to the provider as they are. Nothing is asked over the network.
+    Prices are those of a million tokens. All come from the file of HOLDFAST_MODELS and from a catalogue that
+    is part of the installation. Other names are passed on to the provider as they are. Nothing is asked over
+    the network.
     """
     from holdfast.attractor.providers import Providers
 

@@ -22,6 +22,7 @@ from holdfast.attractor.pipeline_limits import BUILT_IN, check_budgets, count_fa
 from holdfast.attractor.references import NamedStages
 from holdfast.attractor.registry import AnyHandler, HandlerRegistry, wants_visit
 from holdfast.attractor.run_files import own_updates
+from holdfast.attractor.stage_effects import mark_effect, outcome_of_earlier_effects
 from holdfast.attractor.stage_history import counts_of, failure_updates, history_updates
 from holdfast.attractor.stage_outputs import DIFF, bounded, text_updates, write_outputs
 from holdfast.attractor.status_file import AUTO_NOTE, NAME, forget_status, read_status
@@ -30,11 +31,13 @@ from holdfast.attractor.worktrees import without_reserved
 from holdfast.errors import BudgetError
 from holdfast.frontends.dot.document import Link, Pipeline, Stage
 from holdfast.frontends.dot.lower import edge_ids
+from holdfast.frontends.dot.policies import effect_of
 from holdfast.model.calls.boundary import call, call_alone
 from holdfast.model.pipeline_conditions import outcome_word
 from holdfast.model.record_bodies import PARTIAL_ACCEPTED, RETRIES_EXCEEDED
 from holdfast.runs.context.context import Context
 from holdfast.types.outcome import Outcome as Settled
+from holdfast.types.status import REPEATABLE
 from holdfast.types.text import clean_text
 
 GATE, TOOL, ROUTING, FAN_IN = "wait.human", "tool", "conditional", "parallel.fan_in"
@@ -100,7 +103,8 @@ class StageRunner:
                 async with spends_alone(visit) if self._has_no_bound(visit, kind) else nullcontext():
                     # Before the handler: a cost without a bound cannot be prevented once it runs.
                     await check_budgets(visit)
-                    outcome = await self._worked(visit, kind)
+                    known = await outcome_of_earlier_effects(visit)
+                    outcome = known or await self._worked(visit, kind)
                 if visit.outputs.diff and not self._worktrees:
                     # Of a handler of one's own; a commit has its difference in its record.
                     changes = bounded(visit.outputs.diff)
@@ -177,7 +181,7 @@ class StageRunner:
         try:
             async with timer:
                 patience.limit = timer if seconds is not None else None
-                return await _call(handler, visit)
+                return await _call(handler, visit, kind)
         except TimeoutError as error:
             return _timed_out(visit) if timer.expired() else failure_of(error)
         except Exception as error:
@@ -245,7 +249,9 @@ def logs_of(ctx: Context) -> Path:
     return root / f"restart-{ctx.restarts}" if ctx.restarts else root
 
 
-async def _call(handler: AnyHandler, visit: StageVisit) -> StageOutcome:
+async def _call(handler: AnyHandler, visit: StageVisit, kind: str) -> StageOutcome:
+    if effect_of(visit.stage, kind) not in REPEATABLE:
+        mark_effect(visit, kind)
     perform = getattr(handler, "perform", None)
     if perform is not None:
         return await call(perform, visit)

@@ -37,6 +37,7 @@ from holdfast.attractor.handlers.tool import environment
 from holdfast.attractor.outcome import StageOutcome
 from holdfast.attractor.providers import Providers
 from holdfast.attractor.required_access import require_allowed
+from holdfast.attractor.stage_effects import with_mark
 from holdfast.attractor.tool_hooks import POST, PRE, Hooks, command_of
 from holdfast.attractor.verdict import instruction
 from holdfast.errors import HoldfastError, InputError, SettingsError
@@ -160,7 +161,8 @@ class ModelBackend:
             require_allowed(visit)
             raise InputError(f"stage {visit.stage.id!r} has tool hooks: {refused}")
         hooks = Hooks(visit, environment(visit))
-        return kits, [hooks.around(each) for each in found]
+        # Inside the hooks: a call that a hook refuses has no effect.
+        return kits, [hooks.around(with_mark(visit, each)) for each in found]
 
     def problems(self, pipeline: Pipeline, stages: Iterable[Stage]) -> Mapping[str, HoldfastError]:
         """The stages that no provider here can answer, and why: checked before anything runs."""

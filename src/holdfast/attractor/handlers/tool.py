@@ -281,15 +281,19 @@ def machine() -> str:
     return f"{platform.node()}/{boot}"
 
 
+def policy_in_doubt(visit: StageVisit) -> str:
+    """AGAIN or FAILED; empty if a person decides."""
+    policy = visit.stage.text("in_doubt") or visit.pipeline.text("in_doubt")
+    # By default a person decides: nothing outside may happen twice without notice.
+    policy = policy or ("retry" if visit.stage.flag("idempotent") else "ask")
+    return {"retry": AGAIN, "fail": FAILED}.get(policy, "")
+
+
 async def _in_doubt(visit: StageVisit, command: str, number: int, turn: int = 1) -> str:
     stage = visit.stage
-    policy = stage.text("in_doubt") or visit.pipeline.text("in_doubt")
-    # By default a person decides: nothing outside may happen twice without notice.
-    policy = policy or ("retry" if stage.flag("idempotent") else "ask")
-    if policy == "retry":
-        return AGAIN
-    if policy == "fail":
-        return FAILED
+    policy = policy_in_doubt(visit)
+    if policy:
+        return policy
     reply = await visit.ctx.ask(
         # The text is compared with the recorded one: a changed text would stop runs that wait here.
         f"The command of stage {stage.id!r} was started, and how it ended is not known. "

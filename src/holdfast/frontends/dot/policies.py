@@ -42,7 +42,7 @@ def node_of(stage: Stage, kind: str, pipeline: Pipeline) -> Node:
     value = stage.text("in_doubt")
     return Node(
         id=stage.id,
-        effect=_effect(stage, kind),
+        effect=effect_of(stage, kind),
         script=True,
         retry=retry_of(stage, pipeline),
         timeout=None if kind in _PATIENT else stage.microseconds("timeout"),
@@ -52,7 +52,7 @@ def node_of(stage: Stage, kind: str, pipeline: Pipeline) -> Node:
     )
 
 
-def _effect(stage: Stage, kind: str) -> Effect:
+def effect_of(stage: Stage, kind: str) -> Effect:
     """A registered handler is external unless declared otherwise: it may do anything, but only once."""
     value = stage.text("effect")
     if value in Effect.__members__:

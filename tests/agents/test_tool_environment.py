@@ -23,6 +23,7 @@ STARTS: Final = {
 }
 PROCESSES: Final = {
     "agents/command.py": "tool_environment, by its callers: sandbox.py, coding/",
+    "attractor/git.py": "its own: git without the settings, hooks and prompts of the user",
     "attractor/processes.py": "the environment that handlers/tool.py passes",
     "attractor/tool_hooks.py": "the environment that backends/model.py passes",
 }

@@ -12,6 +12,7 @@ from inspect import isawaitable
 from typing import Any, NamedTuple
 
 from holdfast import (
+    Agent,
     Context,
     Flow,
     Guard,
@@ -281,6 +282,45 @@ def agent_script_tool(bad: Bad) -> Case:
     return Case(_agent(script), FAILED, node="work")
 
 
+def tool_preparation(bad: Bad) -> Case:
+    """The tool is not called, and the model is told why."""
+
+    async def pay(prepared: Any) -> str:
+        return "paid"
+
+    return Case(_agent(tool(name="bad", prepare=bad)(pay)), RunStatus.completed)
+
+
+def agent_preface(bad: Bad) -> Case:
+    async def preface(_ctx: Context) -> str:
+        found = bad()
+        return await found if isawaitable(found) else found
+
+    flow = Flow("bad")
+    agent = Agent("helper", model=Scripted("Done."), preface=preface)
+
+    @flow.script
+    async def work(ctx: Context) -> None:
+        await agent.run(ctx, "Do it.")
+
+    return Case(flow, FAILED, node="work")
+
+
+def wait_that_begins(bad: Bad) -> Case:
+    async def begun() -> None:
+        found = bad()
+        if isawaitable(found):
+            await found
+
+    flow = Flow("bad", effect="pure")
+
+    @flow.script
+    async def work(ctx: Context) -> None:
+        await ctx.wait_for("never", begun=begun)
+
+    return Case(flow, FAILED, node="work")
+
+
 def tool_approval(bad: Bad) -> Case:
     """A condition that cannot be evaluated asks a person."""
 
@@ -373,6 +413,9 @@ BOTH: tuple[Callable[[Bad], Case], ...] = (
     agent_tool,
     agent_tool_with_effect,
     agent_script_tool,
+    tool_preparation,
+    agent_preface,
+    wait_that_begins,
     model_key,
     directory,
     embedding,
@@ -396,6 +439,7 @@ _OURS = "given by Holdfast itself"
 # Every function that the public API takes: its kinds, or why it needs none.
 DECLARED: Mapping[str, tuple[Callable[[Bad], Case], ...] | str] = {
     "Agent.__init__(approval)": (answer_approval,),
+    "Agent.__init__(preface)": (agent_preface,),
     "Agent.__init__(toolkit)": (agent_tool, agent_tool_with_effect, agent_script_tool),
     "Agent.__init__(tools)": (agent_tool, agent_tool_with_effect, agent_script_tool),
     "Agent.as_tool(approval)": (tool_approval,),
@@ -410,6 +454,7 @@ DECLARED: Mapping[str, tuple[Callable[[Bad], Case], ...] | str] = {
     "Collector.takes_of(fn)": _NOT_CALLED,
     "Context.map(fn)": (branch_of_script,),
     "Context.step(fn)": (step, step_with_effect, step_of_sync_script),
+    "Context.wait_for(begun)": (wait_that_begins,),
     "Edges.branch(fn)": (branch,),
     "Edges.edge(when)": (condition,),
     "Edges.loop(when)": (loop_condition,),
@@ -449,10 +494,14 @@ DECLARED: Mapping[str, tuple[Callable[[Bad], Case], ...] | str] = {
     "Scripted.__init__(turns)": (agent_model,),
     "Scripted.reply(emit)": _OURS,
     "Tool.__init__(fn)": (agent_tool,),
+    "Tool.__init__(prepare)": (tool_preparation,),
     "Tool.__init__(read)": _OURS,
+    "Tool.with_approval(approval)": (tool_approval,),
     "read_policy(judges)": (judge,),
     "reducer(fn)": (custom_reducer,),
     "shell_tool(approval)": (tool_approval,),
+    "coding_tools(approval)": (tool_approval,),
     "tool(approval)": (tool_approval,),
     "tool(fn)": (agent_tool, agent_tool_with_effect, agent_script_tool),
+    "tool(prepare)": (tool_preparation,),
 }

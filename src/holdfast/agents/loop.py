@@ -48,6 +48,7 @@ from holdfast.errors import (
     ModelReplyError,
     TurnLimitError,
 )
+from holdfast.model.calls.boundary import call as call_code
 from holdfast.runs.context.substeps import StepFailedError
 from holdfast.types.text import clean_text
 
@@ -149,7 +150,8 @@ class Conversation:
 
         async def begin() -> dict[str, Any]:
             system = self.at.ctx.render(instructions) if "{{" in instructions else instructions
-            before = "" if self.agent.preface is None else await self.agent.preface(self.at.ctx)
+            preface = self.agent.preface
+            before = "" if preface is None else await call_code(preface, self.at.ctx)
             whole = join_texts(before, system, self.lessons)
             first = [Message("system", whole)] if whole else []
             return {

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from holdfast.engine.holds import with_timeout
 from holdfast.errors import HoldExpiredError, InputError, WaitTimeoutError
+from holdfast.model.calls.boundary import call as call_code
 from holdfast.model.expr import (
     MISSING,
     ExprSyntaxError,
@@ -104,7 +105,7 @@ class MessageWaits:
         session = self._at.session
         await session.recorder.committed(session.queue, session.pos.head)
         if before is not None:
-            await before()
+            await call_code(before)
         look = partial(queues_of(session).look, self._at.execution.subs[ordinal].hold)
         await retry_while_unavailable(look, session.queue)
 

@@ -227,6 +227,19 @@ async def test_start_into_the_directory_of_another_run_is_refused(hf: Holdfast, 
     assert one.run_id == two.run_id
 
 
+@pytest.mark.covers("CP2-D4")
+async def test_run_under_a_new_key_does_nothing_in_the_directory_of_another(
+    hf: Holdfast, tmp_path: Path
+) -> None:
+    """Whether a key is new is known when its run is there: that one is cancelled before its first stage."""
+    source = line(f't [shape=parallelogram, tool_command="echo t >> {tmp_path}/ran"];', "t")
+    first = await Runner(hf, logs_root=tmp_path / "logs").run(source, idempotency_key="one")
+    second = await Runner(hf, logs_root=tmp_path / "logs").run(source, idempotency_key="two")
+    assert (first.status, second.status) == ("success", "cancelled")
+    assert (tmp_path / "ran").read_text() == "t\n"
+    assert checkpoint(tmp_path / "logs")["run_id"] == first.run_id
+
+
 async def test_directory_has_what_the_run_needs_and_its_child_pipelines(
     hf: Holdfast, elsewhere: Holdfast, tmp_path: Path
 ) -> None:

@@ -154,7 +154,9 @@ async def test_the_directory_is_made_anew_from_the_journal_alone(
     assert read(again / "b2" / "status.json")["context_updates"] == {"score": 3, "n": [1, {"x": None}]}
 
 
-BESIDES = re.compile(r"/preamble\.md$|/tool-|/child-\d+/|^owner\.json$|\.bundle$|^worktrees/|/cycle$")
+BESIDES = re.compile(
+    r"/preamble\.md$|/tool-|/child-\d+/|^owner\.json$|\.bundle$|^worktrees/|/cycle$|/effects-"
+)
 
 
 def same(live: Path, again: Path) -> bool:

@@ -68,14 +68,16 @@ def refuse_used(root: Path | None) -> None:
 
 
 async def require_owner(visit: StageVisit) -> None:
-    """A run whose directory belongs to another one now is cancelled, and does nothing more."""
+    """A run whose directory belongs to another one is cancelled, and does nothing more: it was taken over, or
+    was another's when this run was started (under an idempotency key, where that is not checked before)."""
     if is_refused_here():
         return
     ctx = visit.ctx
     root = logs_root_here(visit.given, ctx.run_id)
     owner = read_owner(root)
-    if owner is None or ctx.run_id not in owner.before:
+    if owner is None or owner.run == ctx.run_id:
         return
-    await service_here().cancel(ctx.run_id, reason=f"its directory was taken over by run {owner.run}")
+    how = "was taken over by" if ctx.run_id in owner.before else "belongs to"
+    await service_here().cancel(ctx.run_id, reason=f"its directory {how} run {owner.run}")
     await asyncio.sleep(_PATIENCE)
-    raise InputError(f"{root} was taken over by run {owner.run}.", hint="Continue that run.")
+    raise InputError(f"{root} {how} run {owner.run}.", hint="Continue that run.")

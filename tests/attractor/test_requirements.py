@@ -27,6 +27,7 @@ from holdfast.runs.run_view import shown_run
 from holdfast.store.rows import RunRow
 from tests.agents.provider import Answer, Provider
 from tests.attractor.models import KEYS, backend, nearby, providers
+from tests.attractor.repositories import made
 from tests.attractor.run import dot, line
 from tests.cli.conftest import Cli
 
@@ -454,3 +455,28 @@ async def test_failure_inside_nested_includes_and_branches_is_answered_where_it_
         assert "m__n__b" not in ended
         assert "g__mend" in ended
         assert "bad" not in ended
+
+
+@pytest.mark.covers("CP2-R1")
+async def test_run_stores_all_that_it_needs_and_what_its_child_pipelines_need(
+    shared: Holdfast, tmp_path: Path, nearby: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = made(tmp_path / "home")
+    monkeypatch.chdir(home)
+    fan = "fan [shape=component, workspace=worktree]; join [shape=tripleoctagon]; b [agent=codex, prompt=x];"
+    (home / "child.dot").write_text(
+        f"digraph c {{ start; exit; {fan} d [type=deploy]; "
+        "start -> fan; fan -> b -> join; fan -> d -> join; join -> exit }"
+    )
+    stages = 'a [prompt="one", tools="shell"]; m [shape=house, "stack.child_dotfile"="child.dot"];'
+    (home / "x.dot").write_text(line(stages, "a", "m"))
+    setup = PipelineSetup(backend=backend(nearby, kits=["shell", "files"]), registry=DEPLOYS.registry)
+    async with shared as hf:
+        service = await hf.service()
+        ready = prepare_pipeline(home / "x.dot", setup)
+        row, _ = await service.create(ready.program, input_of(ready.pipeline, logs=tmp_path / "logs"))
+        stored = await service.store.flow(row.flow, row.version)
+        assert stored is not None
+        assert sorted(requirements_in(stored.graph)) == [
+            "agent:codex", "backend:model", "handler:deploy", "kit:shell", "program:git", "provider:near",
+        ]  # fmt: skip

@@ -13,6 +13,7 @@ from time import perf_counter, process_time
 from bench.flows import line_of
 from bench.lines import Line
 from bench.measure import Measure, Plan, aimed, folder, interleaved, line, ratios
+from bench.pipeline_growth import growth_lines
 from bench.steps import STEPS, timed_line
 from bench.worktrees import worktree_lines
 from holdfast import Holdfast, Outcome
@@ -33,7 +34,7 @@ _BY_NOP = "10,000 stages read and checked, by Graphviz's nop"
 
 def row_t(plan: Plan) -> list[Line]:
     with folder() as place:
-        rows = (_row_t, _steps, worktree_lines)
+        rows = (_row_t, _steps, growth_lines, worktree_lines)
         return [each for row in rows for each in asyncio.run(row(plan, place))]
 
 

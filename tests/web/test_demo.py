@@ -60,6 +60,7 @@ def test_a_newcomer_comes_from_the_demo_to_a_decided_hold_and_a_resumed_run(
     allow_tool(page)
     runs_are_completed(page)
     continue_breakpoint(page)
+    set_absence(page)
     context.close()
 
 
@@ -109,3 +110,10 @@ def runs_are_completed(page: Page) -> None:
 def continue_breakpoint(page: Page) -> None:
     page.get_by_role("button", name="Continue newsletter").click()
     expect(page.get_by_role("row", name=re.compile("newsletter")).first).to_contain_text("Completed")
+
+
+def set_absence(page: Page) -> None:
+    page.goto(f"{page.url.partition('/runs')[0]}/settings")
+    page.get_by_label("Substitute").select_option(label="Kim")
+    page.get_by_role("button", name="Start the absence").click()
+    expect(page.get_by_text("Your substitute is kim")).to_be_visible()

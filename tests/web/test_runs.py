@@ -96,6 +96,11 @@ def test_a_failed_run_is_traced_back_and_forked_with_another_state(
     expect(timeline.locator(".timeline-rows").get_by_role("listitem").filter(has_text="pay")).to_contain_text(
         "Running"
     )
+    page.goto(f"{server.address}/runs/{fork}")
+    page.get_by_role("link", name="Compare", exact=True).click()
+    compare = page.get_by_role("region", name="Compare")
+    expect(compare.get_by_label("Compare with")).to_have_value(run)
+    expect(compare).to_contain_text(re.compile(f"{run[:8]} @ "))
     page.get_by_role("link", name=re.compile("Forked from run")).click()
     expect(page).to_have_url(re.compile(rf"{run}.*at="))
     expect(page.locator(".fork").get_by_role("link", name=fork[:8])).to_have_attribute(
@@ -249,6 +254,9 @@ def test_paused_runs_are_continued_one_by_one_or_all(server: WebServer, open_pag
     node = graph.get_by_role("button", name="first: Paused at breakpoint")
     expect(node).to_be_visible()
     expect(node.locator("text.note")).to_have_text("paused")
+    # No inbox has what is not asked of a person.
+    expect(page.get_by_role("link", name="Open its questions")).to_have_count(0)
+    assert not server.api("GET", f"/v1/runs/{runs[0]}")["asks"]
     page.get_by_role("link", name="Timeline", exact=True).click()
     expect(page.locator(".track-bar.wait")).to_have_attribute("title", re.compile("^Paused at breakpoint"))
     page.go_back()

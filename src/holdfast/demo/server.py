@@ -56,6 +56,9 @@ MEANINGS = {each.flow: each.meaning for each in EXAMPLES} | {
     "refund": "the one that was killed and finished",
     "reindex": KILLED,
 }
+DIRECTORY = {"HOLDFAST_DIRECTORY": "store"}
+PEOPLE = {"local": "You", "kim": "Kim", "lee": "Lee"}
+"""`local` is who signs in with the printed address; the others can be substitutes and be given questions."""
 SCHEDULE = {"flow": "newsletter", "cron": "0 8 * * 1"}
 
 
@@ -69,7 +72,7 @@ class DemoServer:
         # while the server runs, and a full pipe would block it.
         with self._errors.open("w") as errors:
             self.child = subprocess.Popen(
-                command, env=env, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors
+                command, env=env | DIRECTORY, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors
             )
         self.startup: dict[str, Any] = {}
         # Without proxies of the environment: the server is on this machine.
@@ -119,7 +122,7 @@ class DemoServer:
 def show(paper: Printout, flow: str, env: dict[str, str], folder: Path) -> None:
     paper.title("7. The server and its web app, with runs in every state")
     killed = kill_worker(paper, env, folder)
-    paper.typed("holdfast serve demo/flow.py demo/example_flows.py")
+    paper.typed("HOLDFAST_DIRECTORY=store holdfast serve demo/flow.py demo/example_flows.py")
     server = DemoServer([flow, str(EXAMPLE_FLOWS)], env, folder)
     try:
         if not server.ready():
@@ -179,6 +182,9 @@ def _wait_for_step(command: list[str], env: dict[str, str], run: str) -> None:
 def started_runs(server: DemoServer, killed: str = "") -> list[dict[str, Any]]:
     """The runs, once each is where it should be. `killed`: a run whose worker was killed; it has gone on."""
     reached = server.api("GET", f"/v1/runs/{killed}")["head"] if killed else 0
+    # First: a question to a person whom the directory does not have is assigned to nobody.
+    for person, name in PEOPLE.items():
+        server.api("PUT", f"/v1/directory/people/{person}", {"name": name})
     for each in EXAMPLES:
         server.api("POST", "/v1/runs", {"flow": each.flow, "input": dict(each.input), "breaks": each.breaks})
     server.api("PUT", "/v1/schedules/newsletter", SCHEDULE)

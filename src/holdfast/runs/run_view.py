@@ -12,7 +12,7 @@ from holdfast.runs.unserved import missing_means
 from holdfast.store.protocols import Store
 from holdfast.store.rows import RunRow
 from holdfast.types.clock import iso
-from holdfast.types.hold import CALLBACK, MACHINE_WAITS, HoldFilter, HoldOrder, HoldRow
+from holdfast.types.hold import CALLBACK, MACHINE_WAITS, UNASKED, HoldFilter, HoldOrder, HoldRow
 from holdfast.types.ids import RunId
 from holdfast.types.queue_message import EVENTS, RUNS
 from holdfast.types.status import ENDED, HoldStatus, RunStatus, run_label
@@ -115,7 +115,7 @@ def _shown(
     # A run that waits for the answer to a question of a run that it manages asks a person.
     machine = [hold for hold in holds if hold.type in MACHINE_WAITS and not is_child_question(hold)]
     waits = tuple(machine_wait(hold) for hold in machine)
-    asks = len(waits) < len(holds)
+    asks = any(hold.type not in UNASKED or is_child_question(hold) for hold in holds)
     return ShownRun(**fields, wakes_at=wakes_at, waits_for=waits, asks=asks, missing=missing)
 
 

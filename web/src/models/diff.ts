@@ -17,9 +17,11 @@ export function writeTarget(target: Target, run: string): number | string {
 
 export type Sides = { from: number | undefined; to: Target };
 
-/** Both sides; undefined: the latest record. Without any in the address: from the first record to the latest. */
-export function sidesOf(run: string, at: number | undefined, to: number | string | undefined, first: number | undefined): Sides {
+/** Both sides; undefined: the latest record. Without any in the address: from the first record to the latest, and of a
+    fork from its latest record to that of its source. */
+export function sidesOf(run: string, at: number | undefined, to: number | string | undefined, first: number | undefined, source = ""): Sides {
   if (to !== undefined) return { from: at, to: targetOf(to, run) };
+  if (source !== "") return { from: at, to: { run: source, record: undefined } };
   return { from: at ?? first, to: { run, record: undefined } };
 }
 

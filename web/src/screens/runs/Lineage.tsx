@@ -4,14 +4,13 @@ import { Link } from "@tanstack/react-router";
 import { PASSING } from "@/app/query";
 import { Problem } from "@/components/Problem";
 import { useSeldom } from "@/live/useRest";
-import { getStateAt } from "@/services/runHistory";
 import { type Run, listForks } from "@/services/runs";
 import { RunBadge } from "./RunBadge";
 import { t } from "./text";
+import { useSource } from "./useSource";
 
 export function Lineage({ run }: { run: Run }) {
-  const start = useQuery({ queryKey: ["state", run.id, "record 0"], queryFn: () => getStateAt(run.id, "0"), enabled: run.forkedFrom !== "", staleTime: Number.POSITIVE_INFINITY, retry: false });
-  const source = start.data?.lineage;
+  const source = useSource(run);
   const moved = useSeldom(run.eventSeq);
   const forks = useQuery({ queryKey: ["forks", run.id, moved], queryFn: () => listForks(run.id), gcTime: PASSING, placeholderData: (old) => old });
   return (

@@ -43,7 +43,7 @@ export function RunHead({ run, at, spent }: { run: Run; at: number | undefined; 
       {run.unstored && at === undefined ? <p className="run-held"><strong>{t("unstored")}</strong> {run.unstored}</p> : null}
       {run.missing.length > 0 && at === undefined ? <p className="run-held"><strong>{t("missing")}</strong> {run.missing.join(", ")}</p> : null}
       {run.status === "pending_input" && at === undefined ? <MachineWaits waits={run.machineWaits} /> : null}
-      {run.status === "pending_input" && at === undefined && (run.asks || run.machineWaits.length === 0) ? (
+      {run.status === "pending_input" && at === undefined && run.asks ? (
         <p>
           <Link to="/inbox/$view" params={{ view: "all" }} search={{ q: `run:${run.id}` }}>{t("openQuestions")}</Link>
         </p>

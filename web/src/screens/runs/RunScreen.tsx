@@ -30,6 +30,7 @@ import { StepPanel } from "./StepPanel";
 import { t } from "./text";
 import { Timeline } from "./Timeline";
 import { useRecord } from "./useRecord";
+import { useSource } from "./useSource";
 
 export function RunScreen() {
   const { run: id = "" } = useParams({ strict: false });
@@ -83,6 +84,7 @@ function RunParts({ run }: { run: Run }) {
   const found = timeline.data ?? NOTHING;
   const records = { first: found.first, last: Math.max(found.last, run.head) };
   const record = useRecord(run.id, records, found.visits);
+  const source = useSource(run);
   const tab = RUN_TABS.find((each) => each === search.tab) ?? "timeline";
   // These parts are about the run as a whole, or choose their records themselves.
   const isWhole = tab === "compare" || tab === "postmortem";
@@ -116,7 +118,7 @@ function RunParts({ run }: { run: Run }) {
           {tab === "timeline" && timeline.isSuccess ? <Timeline run={run.id} found={found} point={record.point} step={marked} pruned={found.first} /> : null}
           {tab === "events" ? <Events run={run.id} until={record.point?.at} last={run.eventSeq} /> : null}
           {tab === "postmortem" ? <Postmortem run={run} /> : null}
-          {tab === "compare" && timeline.isSuccess ? <Compare run={run} sides={sidesOf(run.id, search.at, search.to, records.first)} last={run.head} /> : null}
+          {tab === "compare" && timeline.isSuccess && source !== undefined ? <Compare run={run} sides={sidesOf(run.id, search.at, search.to, records.first, source?.run)} last={run.head} /> : null}
           {tab === "state" && timeline.isSuccess ? <StateAtCheckpoint run={run.id} record={record.number} before={Math.max(records.first, record.number - 1)} /> : null}
         </Boundary>
         {step >= 0 ? <StepPanel run={run.id} seq={step} isPast={isThen} version={isThen ? "past" : stepVersion(found, step, run.head)} /> : null}

@@ -274,3 +274,55 @@ async def test_large_values_are_read_where_they_are(tmp_path: Path) -> None:
         hold = await asked(hf, flow)
         found = await (await hf.service()).preview(hold)
         assert entries(found, "yes")[-1].text == "Asks a person: 3300000 characters?"
+
+
+async def test_an_endless_loop_is_followed_for_a_while_and_told_in_few_lines(tmp_path: Path) -> None:
+    flow = Flow[Any]("counts")
+    flow.hold("ask", prompt="Count?", options=["go"], bind="answer")
+
+    @flow.node(effect="pure")
+    def count(state: dict[str, Any]) -> dict[str, Any]:
+        return {"n": state.get("n", 0) + 1}
+
+    @flow.node(effect="pure")
+    def look(state: dict[str, Any]) -> dict[str, Any]:
+        return {}
+
+    flow.chain("ask", "count", "look")
+    flow.loop("look", "count", when="n > 0", max=1_000_000)
+    async with Holdfast(f"sqlite:{tmp_path / 'holdfast.db'}") as hf:
+        hold = await asked(hf, flow)
+        found = entries(await (await hf.service()).preview(hold), "go")
+    assert len(found) < 110
+    assert [entry.text for entry in found[:3]] == ["Runs count.", "Runs look.", "Runs count."]
+    assert found[-2].text.endswith("more steps without outside effects.")
+    assert found[-1].text == "Unknown from here: it has more than the 2000 records that a preview follows."
+
+
+async def test_effects_after_many_steps_are_told_and_of_very_many_the_first(tmp_path: Path) -> None:
+    body = Flow[Any]("body")
+
+    @body.node(effect="pure")
+    def weigh(state: dict[str, Any]) -> dict[str, Any]:
+        return {}
+
+    @body.node
+    def send(state: dict[str, Any]) -> dict[str, Any]:
+        raise AssertionError("sent in a preview")
+
+    body.chain("weigh", "send")
+    flow = Flow[Any]("sends")
+    flow.hold("ask", prompt="Send?", options=["go"], bind="answer")
+
+    @flow.node(effect="pure")
+    def collect(state: dict[str, Any]) -> dict[str, Any]:
+        return {"parcels": list(range(230))}
+
+    flow.map("parcels_sent", over="parcels", body=body, into="sent", concurrency=230)
+    flow.chain("ask", "collect", "parcels_sent")
+    async with Holdfast(f"sqlite:{tmp_path / 'holdfast.db'}") as hf:
+        hold = await asked(hf, flow)
+        found = entries(await (await hf.service()).preview(hold), "go")
+    assert sum(entry.kind == "effect" for entry in found) == 200
+    assert "Runs 131 more steps without outside effects." in [entry.text for entry in found]
+    assert found[-1].text == "30 more effects, questions and failures are not shown."

@@ -72,7 +72,12 @@ class DemoServer:
         # while the server runs, and a full pipe would block it.
         with self._errors.open("w") as errors:
             self.child = subprocess.Popen(
-                command, env=env | DIRECTORY, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors
+                command,
+                env=env | DIRECTORY,
+                text=True,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
             )
         self.startup: dict[str, Any] = {}
         # Without proxies of the environment: the server is on this machine.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
@@ -16,6 +17,9 @@ from holdfast.types.clock import iso
 from holdfast.types.human_time import clock_time
 from holdfast.types.ids import RunId
 from holdfast.types.status import ENDED, RunStatus
+
+MOST_STEPS: Final = 100
+MOST_OTHERS: Final = 200
 
 
 class PreviewEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,11 +72,34 @@ async def entries_of(
     for visit in (visit for visit in story.visits if visit.run == run):
         here = [call for call in stopped if (call.scope, call.node) == (visit.scope, visit.node)]
         found += _of_visit(visit, here, known)
+    found = _shortened(found)
     if late:
         found.append(PreviewEntry.unknown("", late))
     elif row.status in ENDED:
         found.append(_end(row))
     return found
+
+
+def _shortened(entries: list[PreviewEntry]) -> list[PreviewEntry]:
+    """Of a loop or a long map the first entries, and how many more there are. Steps are counted apart: they
+    take no place from the effects and questions after them."""
+    kept: list[PreviewEntry] = []
+    steps = others = 0
+    for entry in entries:
+        is_step = entry.kind == "step"
+        steps, others = steps + is_step, others + (not is_step)
+        if steps <= MOST_STEPS if is_step else others <= MOST_OTHERS:
+            kept.append(entry)
+    if steps > MOST_STEPS:
+        more = PreviewEntry(
+            kind="step", text=f"Runs {steps - MOST_STEPS} more steps without outside effects."
+        )
+        last = max(place for place, entry in enumerate(kept) if entry.kind == "step")
+        kept.insert(last + 1, more)
+    if others > MOST_OTHERS:
+        text = f"{others - MOST_OTHERS} more effects, questions and failures are not shown."
+        kept.append(PreviewEntry(kind="unknown", text=text))
+    return kept
 
 
 def _of_visit(visit: Visit, stopped: Sequence[StoppedCall], known: set[str]) -> list[PreviewEntry]:

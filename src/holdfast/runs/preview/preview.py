@@ -51,6 +51,9 @@ PATIENCE: Final = 5.0
 TURN: Final = 0.002
 """Seconds between two looks at a run that is under way."""
 LATE: Final = f"it took longer than the {PATIENCE:.0f} seconds of a preview"
+MOST_RECORDS: Final = 2_000
+"""Of one option. What is read from them blocks the server for as long as they are many."""
+LONG: Final = f"it has more than the {MOST_RECORDS} records that a preview follows"
 
 
 class HoldPreview(msgspec.Struct, frozen=True, kw_only=True):
@@ -195,9 +198,7 @@ class PreviewWorld:
 
             driver.calls.skills = await load_skills(self.service.store, self.row, pos.skills)
         late = await self._drive(driver, claim)
-        return await entries_of(
-            self.runtime, claim.run.id, self.gate.stopped, known=open_before, late=LATE if late else ""
-        )
+        return await entries_of(self.runtime, claim.run.id, self.gate.stopped, known=open_before, late=late)
 
     async def _copy(self) -> tuple[Claim, Position]:
         """The run as it stands, as a run of its own that this process has claimed."""
@@ -235,19 +236,21 @@ class PreviewWorld:
             if data is not None:
                 await self.store.put_blob(digest, len(data), data)
 
-    async def _drive(self, driver: Driver, claim: Claim) -> bool:
-        """Until the run ends, parks, or everything that is under way has stopped at the gate. Returns whether
-        the time was over before."""
+    async def _drive(self, driver: Driver, claim: Claim) -> str:
+        """Until the run ends, parks, or everything that is under way has stopped at the gate. Returns why it
+        was ended before."""
         runtime, loop = self.runtime, asyncio.get_running_loop()
         runtime.leases.add(claim.lease)
         drive: asyncio.Task[RunStatus] = loop.create_task(driver.drive())
-        deadline = loop.time() + PATIENCE
+        deadline, last = loop.time() + PATIENCE, driver.session.pos.head + MOST_RECORDS
         try:
             while not drive.done() and loop.time() < deadline:
                 if self._all_stopped(driver):
-                    return False
+                    return ""
+                if driver.session.pos.head > last:
+                    return LONG
                 await asyncio.wait({drive}, timeout=TURN)
-            return not drive.done()
+            return "" if drive.done() else LATE
         finally:
             if not drive.done():
                 driver.stop()

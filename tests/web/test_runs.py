@@ -100,7 +100,9 @@ def test_a_failed_run_is_traced_back_and_forked_with_another_state(
     page.get_by_role("link", name="Compare", exact=True).click()
     compare = page.get_by_role("region", name="Compare")
     expect(compare.get_by_label("Compare with")).to_have_value(run)
-    expect(compare).to_contain_text(re.compile(f"{run[:8]} @ "))
+    # What the fork changed, and not the way back.
+    expect(compare.locator(".compare-side").first).to_contain_text(re.compile(rf"From\s*{run[:8]} @ "))
+    expect(compare.locator(".compare-side").last).to_contain_text(re.compile(rf"To\s*{fork[:8]} @ "))
     page.get_by_role("link", name=re.compile("Forked from run")).click()
     expect(page).to_have_url(re.compile(rf"{run}.*at="))
     expect(page.locator(".fork").get_by_role("link", name=fork[:8])).to_have_attribute(

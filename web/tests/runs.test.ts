@@ -292,10 +292,13 @@ describe("a comparison", () => {
     expect(targetOf("b@3", "a")).toEqual({ run: "b", record: 3 });
     expect(targetOf("b", "a")).toEqual({ run: "b", record: undefined });
     for (const to of [12, "b@3", "b"]) expect(writeTarget(targetOf(to, "a"), "a")).toBe(to);
-    expect(sidesOf("a", undefined, undefined, 2)).toEqual({ from: 2, to: { run: "a", record: undefined } });
-    expect(sidesOf("a", 5, "b", 2)).toEqual({ from: 5, to: { run: "b", record: undefined } });
-    expect(sidesOf("a", undefined, undefined, 2, "source")).toEqual({ from: undefined, to: { run: "source", record: undefined } });
-    expect(sidesOf("a", 5, 3, 2, "source")).toEqual({ from: 5, to: { run: "a", record: 3 } });
+    expect(sidesOf("a", undefined, undefined, 2)).toEqual({ from: 2, to: { run: "a", record: undefined }, isReverse: false });
+    expect(sidesOf("a", 5, "b", 2)).toEqual({ from: 5, to: { run: "b", record: undefined }, isReverse: false });
+  });
+  it("shows what a fork changed in its source", () => {
+    expect(sidesOf("a", undefined, undefined, 2, "source")).toEqual({ from: undefined, to: { run: "source", record: undefined }, isReverse: true });
+    expect(sidesOf("a", 5, "source@4", 2, "source")).toEqual({ from: 5, to: { run: "source", record: 4 }, isReverse: true });
+    expect(sidesOf("a", 5, 3, 2, "source")).toEqual({ from: 5, to: { run: "a", record: 3 }, isReverse: false });
   });
   it("marks lines and writes differences", () => {
     expect(["@@ -1 +1 @@", "-a", "+b", " c", "… and 3 lines more"].map(lineKind)).toEqual(["place", "removed", "added", "same", "place"]);

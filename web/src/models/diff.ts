@@ -15,14 +15,15 @@ export function writeTarget(target: Target, run: string): number | string {
   return target.run === run ? target.record : `${target.run}@${target.record}`;
 }
 
-export type Sides = { from: number | undefined; to: Target };
+/** `isReverse`: what this run changed is shown, from the other run to this one. */
+export type Sides = { from: number | undefined; to: Target; isReverse: boolean };
 
 /** Both sides; undefined: the latest record. Without any in the address: from the first record to the latest, and of a
-    fork from its latest record to that of its source. */
+    fork with the latest record of its source, from which it is compared. */
 export function sidesOf(run: string, at: number | undefined, to: number | string | undefined, first: number | undefined, source = ""): Sides {
-  if (to !== undefined) return { from: at, to: targetOf(to, run) };
-  if (source !== "") return { from: at, to: { run: source, record: undefined } };
-  return { from: at ?? first, to: { run, record: undefined } };
+  const found = to === undefined ? { run: source || run, record: undefined } : targetOf(to, run);
+  const isOwnHistory = to === undefined && source === "";
+  return { from: isOwnHistory ? (at ?? first) : at, to: found, isReverse: source !== "" && found.run === source };
 }
 
 /** Of a line as `diff -u` writes it. */

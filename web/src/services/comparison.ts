@@ -21,9 +21,9 @@ export type Comparison = {
   spent: [Usage, Usage];
 };
 
-export async function compare(run: string, from: number | undefined, to: Target): Promise<Comparison> {
+export async function compare(from: Target, to: Target): Promise<Comparison> {
   const there = to.record === undefined ? to.run : `${to.run}@${to.record}`;
-  return comparisonOf(await client.diffRuns(run, { to: there, at: from === undefined ? null : String(from) }));
+  return comparisonOf(await client.diffRuns(from.run, { to: there, at: from.record === undefined ? null : String(from.record) }));
 }
 
 type Wire = Record<string, unknown>;

@@ -137,6 +137,7 @@ export const runs = {
   compareTo: "To",
   compareFromRecord: "From record",
   compareToRecord: "Record",
+  compareOwnRecord: "Record of this run",
   compareWith: "Compare with",
   thisRun: "This run",
   oneRun: "One run at two records.",

@@ -18,10 +18,11 @@ import { t } from "./text";
 type CompareProps = { run: Run; sides: Sides; last: number };
 
 export function Compare({ run, sides, last }: CompareProps) {
-  const { from, to } = sides;
+  const { from, to, isReverse } = sides;
+  const own = { run: run.id, record: from };
   const found = useQuery({
-    queryKey: ["run", run.id, "compare", from, to.run, to.record],
-    queryFn: () => compare(run.id, from, to),
+    queryKey: ["run", run.id, "compare", from, to.run, to.record, isReverse],
+    queryFn: () => (isReverse ? compare(to, own) : compare(own, to)),
     placeholderData: (old) => old,
     retry: false,
   });

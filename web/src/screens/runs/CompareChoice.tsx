@@ -16,7 +16,7 @@ export function CompareChoice({ run, sides, last }: ChoiceProps) {
   const navigate = useNavigate();
   const now = useNow();
   const others = useQuery({ queryKey: ["compared runs", run.flow], queryFn: () => listRuns(writeRunQuery({ status: [], flow: run.flow }), null), staleTime: 30_000 });
-  const { from, to } = sides;
+  const { from, to, isReverse } = sides;
   const go = (at: number | undefined, target: Target) =>
     void navigate({ to: ".", search: (old: object) => ({ ...old, at, to: writeTarget(target, run.id) }), replace: true, resetScroll: false });
   const rows = others.data?.runs.filter((each) => each.id !== run.id) ?? [];
@@ -24,7 +24,7 @@ export function CompareChoice({ run, sides, last }: ChoiceProps) {
   return (
     <div className="compare-choice panel">
       <label className="field-small">
-        <span>{t("compareFromRecord")}</span>
+        <span>{t(isReverse ? "compareOwnRecord" : "compareFromRecord")}</span>
         <RecordInput value={from} last={last} onChange={(record) => go(record, to)} />
       </label>
       <label className="field-small compare-run">
@@ -38,7 +38,7 @@ export function CompareChoice({ run, sides, last }: ChoiceProps) {
         </select>
       </label>
       <label className="field-small">
-        <span>{t("compareToRecord")}</span>
+        <span>{t(isReverse ? "compareFromRecord" : "compareToRecord")}</span>
         <RecordInput value={to.record} last={to.run === run.id ? last : undefined} onChange={(record) => go(from, { ...to, record })} />
       </label>
       {others.isError ? <Problem error={others.error} onRetry={() => void others.refetch()} /> : null}

@@ -13,6 +13,7 @@ from holdfast import Agent, Flow, Holdfast, InputError, RunStatus, Scripted, cod
 from holdfast.agents import command
 from holdfast.agents.coding import kit, search
 from holdfast.agents.tool_environment import without_secrets
+from holdfast.agents.tools import Approval
 from holdfast.agents.truncation import LIMITS
 from tests.agents.coding import use
 from tests.agents.helpers import results
@@ -340,6 +341,26 @@ async def test_an_approval_of_a_tool_is_a_hold(place: Place, tmp_path: Path) -> 
     assert read[0] == "1 | one"
     with pytest.raises(InputError, match="no tool 'hammer'"):
         coding_tools(tmp_path, approval={"hammer": True})
+
+
+@pytest.mark.parametrize("named", ["edit_file", "apply_patch"])
+@pytest.mark.parametrize(
+    ("condition", "asks"),
+    [
+        (True, True),
+        ("file_path == 'a'", True),
+        (Approval(assignee="role:x"), True),
+        (False, False),
+        ("never", False),
+    ],
+)
+def test_an_approval_of_edits_is_that_of_every_family(
+    tmp_path: Path, named: str, condition: Any, asks: bool
+) -> None:
+    family = "openai" if named == "edit_file" else "anthropic"
+    tools = {each.name: each for each in coding_tools(tmp_path, family=family, approval={named: condition})}
+    approval = tools["apply_patch" if named == "edit_file" else "edit_file"].approval
+    assert (approval is not None and approval.is_needed({})) is asks
 
 
 # ---------------------------------------------------------------------- search

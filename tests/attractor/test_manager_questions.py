@@ -82,6 +82,10 @@ def test_the_question_of_the_child_is_that_of_its_manager(cli: Cli) -> None:
     assert said.code == 3, said.err
     # At the terminal of its starter.
     assert "Ship?" in said.out
+    assert "holdfast.child" not in said.out
+    listed = cli("runs").out
+    assert listed.count("Ship?") == 2
+    assert "holdfast.child" not in listed
     (row,) = [each for each in cli("runs", "--json").items if each["flow"] == "g"]
     assert (row["status"], row.get("waits_for")) == ("pending_input", [])
     shown = cli("show", row["id"])

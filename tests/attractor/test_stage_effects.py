@@ -15,7 +15,8 @@ from holdfast.attractor.registry import HandlerRegistry
 from holdfast.attractor.runner import Runner
 from tests.agents.provider import Answer, Provider, a_provider
 from tests.attractor.models import backend
-from tests.attractor.run import line
+from tests.attractor.repositories import files, git, made, refs
+from tests.attractor.run import dot, line
 from tests.attractor.test_continue_elsewhere import left_running, ran
 from tests.attractor.test_resume_directory import elsewhere
 
@@ -121,3 +122,27 @@ async def test_a_handler_of_ones_own_is_asked_about_on_another_store(
     else:
         assert (await there.resume(moved)).succeeded
     assert ran(tmp_path) == ["ran"] * (1 if asks else 2)
+
+
+async def test_files_of_a_worktree_are_kept_if_a_person_says_that_the_stage_succeeded(
+    hf: Holdfast, elsewhere: Holdfast, tmp_path: Path
+) -> None:
+    logs, repo = tmp_path / "logs", made(tmp_path / "repo")
+    stages = (
+        "fan [shape=component, workspace=worktree]; join [shape=tripleoctagon];"
+        'a [prompt="A", tools=coding]; b [shape=parallelogram, tool_command="true"];'
+    )
+    links = "start -> fan; fan -> a -> join; fan -> b -> join; join -> done"
+    text = dot(stages, links, f'goal="g", workdir="{repo}"')
+    async with a_provider() as provider:
+        provider.says(call_of("write_file", file_path="made.txt", content="made"), Answer(stall=0))
+        runner = Runner(hf, backend=backend(provider, kits=["coding"]), logs_root=logs)
+        await left_running(runner, text, lambda: len(provider.seen) == 2)
+        there = Runner(elsewhere, backend=backend(provider, kits=["coding"]))
+        assert await answered(elsewhere, there, logs, DONE) == "success"
+    assert len(provider.seen) == 2
+    (run,) = {
+        name.split("/")[2]
+        for name in git(repo, "for-each-ref", "--format=%(refname)", "refs/holdfast/*/result").split()
+    }
+    assert files(repo, refs(repo, run)["result"]) == {"base.txt": "one", "made.txt": "made"}

@@ -20,11 +20,13 @@ from holdfast.attractor.registry import HandlerRegistry
 from holdfast.attractor.runner import Runner
 from holdfast.attractor.stage_outputs import LARGEST, bounded, tail_cut
 from holdfast.errors import RequirementsMissingError
+from tests.agents.provider import Answer, Provider
+from tests.attractor.models import asked, backend, nearby
 from tests.attractor.repositories import made
 from tests.attractor.run import dot, line, run, written
 from tests.cli.conftest import Cli, cli, logs
 
-__all__ = ["cli", "logs"]
+__all__ = ["cli", "logs", "nearby"]
 pytestmark = pytest.mark.anyio
 TOOL = "shape=parallelogram, tool_command"
 LONG = "for n in $(seq 1 20000); do echo line $n of $HOLDFAST_VISIT; done"
@@ -468,3 +470,19 @@ def test_wrong_questions_about_stages_are_refused(cli: Cli, words: list[str], sa
     assert found.code == 2
     assert said in found.err
     assert found.out == ""
+
+
+@pytest.mark.covers("CP2-I7")
+async def test_the_prompt_of_a_model_is_shown_once_and_a_restored_directory_has_the_same(
+    hf: Holdfast, nearby: Provider, tmp_path: Path
+) -> None:
+    nearby.says(Answer(text="A"), Answer(calls=[("c", "glob", {"pattern": "*"})]), Answer(text="B"))
+    text = line('a [prompt="Do A"]; b [prompt="Do B"];', "a", "b")
+    found = await Runner(hf, backend=backend(nearby, kits=["coding"]), logs_root=tmp_path / "x").run(text)
+    service = await hf.service()
+    row = await service.get(found.run_id)
+    for number, stage in ((0, "a"), (1, "b")):
+        assert (await read_stage(service, row, stage)).prompt == asked(nearby.seen[number])
+    await export_directory(service, found.run_id, tmp_path / "again")
+    for name in ("prompt.md", "preamble.md", "response.md"):
+        assert written(tmp_path / "again/b" / name) == written(tmp_path / "x/b" / name)

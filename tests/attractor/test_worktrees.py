@@ -457,3 +457,30 @@ async def test_stage_before_a_fan_out_cannot_choose_its_base(hf: Holdfast, tmp_p
     found = await ran(hf, tmp_path / "logs", text.replace("start -> fan", "start -> first -> fan"))
     assert found.succeeded, found.outcome
     assert found.context["tool.output"] == "two\n"
+
+
+async def test_a_repository_inside_a_worktree_is_no_silent_loss(hf: Holdfast, tmp_path: Path) -> None:
+    repo = made(tmp_path / "repo")
+    commit = "git -c user.name=A -c user.email=a@b commit -qm x"
+    nested = f"git init -q in && cd in && echo x > x && git add x && {commit}"
+    found = await ran(hf, tmp_path / "logs", pipeline(repo, nested, "echo b > b.made"))
+    known = refs(repo, found.run_id)
+    assert set(files(repo, known["result"])) == {"base.txt", "b.made"}
+    first = found.context["parallel.results"][0]
+    assert first["outcome"] == "fail"
+    assert "a git repository inside its worktree (in)" in str(first)
+
+
+@pytest.mark.parametrize("commits", [True, False])
+async def test_repositories_in_the_folder_of_the_user_are_left_out(
+    hf: Holdfast, tmp_path: Path, commits: bool
+) -> None:
+    repo = made(tmp_path / "repo")
+    inner = made(repo / "in ner")
+    if not commits:
+        git(inner, "update-ref", "-d", "HEAD")
+    before = state(repo)
+    found = await ran(hf, tmp_path / "logs", pipeline(repo, "echo a > a.made", "true"))
+    assert found.succeeded, found.outcome
+    assert state(repo) == before
+    assert set(files(repo, refs(repo, found.run_id)["result"])) == {"base.txt", "a.made"}

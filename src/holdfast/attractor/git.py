@@ -18,6 +18,8 @@ from holdfast.types.text import clean_text
 
 PROGRAM: Final = "program:git"
 """The requirement of runs with worktrees."""
+LINK_MODE: Final = "160000"
+"""Of an entry that is a commit of another repository."""
 OLDEST: Final = (2, 38)
 """The first version with `merge-tree --write-tree`."""
 _SHOWN: Final = 500
@@ -143,12 +145,25 @@ class Repository(msgspec.Struct, frozen=True):
         return self.git("commit-tree", made.tree, *parents, "-F", "-", send=message, env=known).strip()
 
     def tree_of_files(self, top: Path, index: Path, *, without: Sequence[Path] = ()) -> str:
-        """The files of a working tree, also those that are new. `index`: changed by it, a copy."""
+        """The files of a working tree, also those that are new. `index`: changed by it, a copy. `without`:
+        below or outside of it."""
         left = [_pathspec(path, top) for path in without if path.is_relative_to(top) and path != top]
         # Of other stores and runs in this folder: they change while they are read.
         left.append(":(exclude,top,glob)**/.holdfast/**")
         self.git("add", "--all", "--", ":/", *left, at=top, index=index)
         return self.git("write-tree", at=top, index=index).strip()
+
+    def nested(self, top: Path) -> list[Path]:
+        """Repositories in a working tree that are not part of it: git has a link in place of their files."""
+        found = self.git("ls-files", "--others", "--exclude-standard", "-z", "--", ":/", at=top)
+        # Of all others each file is listed.
+        return [top / name.rstrip("/") for name in found.split("\0") if name.endswith("/")]
+
+    def new_links(self, before: str, tree: str) -> list[str]:
+        """Paths at which a tree has a link to a commit of another repository, and `before` has none."""
+        raw = self.git("diff-tree", "-r", "--raw", "-z", "--no-renames", before, tree).split("\0")
+        pairs = zip(raw[::2], raw[1::2], strict=False)
+        return [path for change, path in pairs if change.split(" ")[1] == LINK_MODE]
 
     def diff(self, before: str, after: str, *paths: str) -> str:
         words = ("diff-tree", "-r", "-p", "-M", "--no-color", "--no-ext-diff", "--no-textconv")
@@ -264,7 +279,7 @@ def repository_faults(folder: Path) -> list[str]:
     except GitCommandError:
         return [*faults, f"{folder} is not in the working tree of a git repository"]
     links = repository.git("ls-files", "--stage", "-z", "--", ":/")
-    names = [entry.partition("\t")[2] for entry in links.split("\0") if entry.startswith("160000 ")]
+    names = [entry.partition("\t")[2] for entry in links.split("\0") if entry.startswith(f"{LINK_MODE} ")]
     if names:
         shown = ", ".join(clean_text(name, 60) for name in names[:3])
         faults.append(f"{repository.top} has submodules ({shown}), which worktrees of runs do not support")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import msgspec
 
 from holdfast.attractor.run_files import as_json, stage_outcome
-from holdfast.attractor.stage_outputs import DIFF, RUN, STREAMS, bounded, recorded_diff
+from holdfast.attractor.stage_outputs import DIFF, EXCHANGES, RUN, STREAMS, bounded, recorded_diff
 from holdfast.attractor.status_file import status_fields
 from holdfast.errors import InputError, NotFoundError
 from holdfast.frontends.dot.lower import DIALECT
@@ -113,6 +113,8 @@ def _note(found: RecordedStage, body: SubstepBody) -> None:
         for name in STREAMS:
             if value.get(name):
                 found.outputs[name] = bounded(found.outputs.get(name, "") + str(value[name]))
+        return
+    if body.name not in EXCHANGES:
         return
     found.asked |= {name: value[name] for name in _REQUEST if isinstance(value.get(name), str)}
     if isinstance(value.get("text"), str):

@@ -45,7 +45,16 @@ from holdfast.attractor.run_files import (
     stage_dir,
     stage_outcome,
 )
-from holdfast.attractor.stage_outputs import DIFF, FILES, RUN, STREAMS, bounded, recorded_diff, visit_file
+from holdfast.attractor.stage_outputs import (
+    DIFF,
+    EXCHANGES,
+    FILES,
+    RUN,
+    STREAMS,
+    bounded,
+    recorded_diff,
+    visit_file,
+)
 from holdfast.attractor.status_file import NAME, status_fields
 from holdfast.checkpoint.visit import Visit
 from holdfast.model.events import graph_at
@@ -291,7 +300,7 @@ class RunDirectory:
     def _substep(self, record: Record, body: SubstepBody) -> None:
         """Prompt and answer of a model are part of the record of its answer."""
         value: Any = body.value
-        if isinstance(value, Mapping) and self._handler(record) in ASKING:
+        if isinstance(value, Mapping) and body.name in EXCHANGES and self._handler(record) in ASKING:
             for key, name in (("prompt", PROMPT), ("preamble", PREAMBLE), ("text", RESPONSE)):
                 text = cast("Mapping[str, Any]", value).get(key)
                 if isinstance(text, str):

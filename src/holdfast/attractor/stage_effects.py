@@ -20,7 +20,6 @@ from holdfast.model.calls.boundary import call as call_code
 from holdfast.types.status import REPEATABLE
 
 FOLDER: Final = "effects-"
-_COMMANDS: Final = "shell"
 
 
 def mark_effect(visit: StageVisit, name: str) -> None:
@@ -51,9 +50,6 @@ def with_mark(visit: StageVisit, tool: Tool) -> Tool:
     """The same tool; its calls are marked if a stage that begins anew might repeat what they did."""
     if tool.fn is None or tool.effect in REPEATABLE:
         return tool
-    # A worktree begins anew with the commit before the stage: edits in it are gone.
-    if visit.workspace is not None and tool.idempotent and tool.name != _COMMANDS:
-        return tool
     made = copy(tool)
     made.fn = _marked(visit, tool.name, tool.fn)
     return made
@@ -72,7 +68,7 @@ def _marked(visit: StageVisit, name: str, fn: Callable[..., Any]) -> Callable[..
 
 async def outcome_of_earlier_effects(visit: StageVisit) -> StageOutcome | None:
     """None: the stage is to run. It is asked about if the continued run had begun it and it may have had
-    effects."""
+    effects. Files that it left in a worktree are there, if that came with the directory."""
     if CONTINUES not in visit.given:
         return None
 
@@ -96,7 +92,8 @@ async def _wanted(visit: StageVisit, name: str) -> str:
         return policy
     reply = await visit.ctx.ask(
         f"Stage {visit.stage.id!r} had begun and may have had effects ({name}), and how it ended is not "
-        "known. Look whether it did its work. If it runs again, it begins anew. What now?",
+        "known. Look whether it did its work. If it runs again, it begins anew, with the files as they are. "
+        "What now?",
         options=[AGAIN, DONE, FAILED],
         context={"stage": visit.stage.id, "began with": name},
         key="doubt.effects",

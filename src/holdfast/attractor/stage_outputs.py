@@ -31,6 +31,9 @@ TEXT_BYTES: Final = 12_000
 """Bytes of such a text: a whole preamble."""
 RUN: Final = "run"
 """The sub-step under which the journal records how a command ended, with its streams."""
+EXCHANGES: Final = frozenset({"begin", "answer", "status"})
+"""The same for what a stage asked and was answered. The agent of a model has records of its own, with its
+whole prompt and the results of its tools."""
 DIFF, COMMIT = "diff", "commit"
 """The same for what a stage changed, alone or with the commit of its worktree."""
 STREAMS: Final = ("stdout", "stderr")

@@ -103,8 +103,7 @@ class StageRunner:
                 async with spends_alone(visit) if self._has_no_bound(visit, kind) else nullcontext():
                     # Before the handler: a cost without a bound cannot be prevented once it runs.
                     await check_budgets(visit)
-                    known = await outcome_of_earlier_effects(visit)
-                    outcome = known or await self._worked(visit, kind)
+                    outcome = await self._worked(visit, kind)
                 if visit.outputs.diff and not self._worktrees:
                     # Of a handler of one's own; a commit has its difference in its record.
                     changes = bounded(visit.outputs.diff)
@@ -170,6 +169,9 @@ class StageRunner:
 
     async def _performed(self, visit: StageVisit, kind: str) -> StageOutcome:
         """An exception is a failure of the stage, never of the engine (AT-111)."""
+        known = None if kind in _QUIET else await outcome_of_earlier_effects(visit)
+        if known is not None:
+            return known
         handler = self.registry.resolve(visit.stage)
         limit = visit.stage.microseconds("timeout")
         # Waiting for a person has its own deadline, and a handler stops its command itself.

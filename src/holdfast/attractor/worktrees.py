@@ -227,6 +227,14 @@ def _commit(visit: StageVisit, workspace: Worktree, outcome: StageOutcome) -> di
         lock.unlink(missing_ok=True)
     _copied(admin / "index", index)
     tree = repository.tree_of_files(workspace.path, index)
+    links = repository.new_links(workspace.commit, tree)
+    if links:
+        # Their files would be in no commit, and lost with the worktree.
+        shown = ", ".join(one_line(name, 60) for name in links[:3])
+        raise GitCommandError(
+            f"the stage left a git repository inside its worktree ({shown}), whose files cannot be part of a "
+            "commit; delete its .git, or let .gitignore name it"
+        )
     made = commit_of(
         visit, workspace, tree, (workspace.commit,), f"{visit.stage.id}: {outcome.status}", outcome
     )
@@ -335,7 +343,8 @@ def _snapshot(visit: StageVisit, repository: Repository) -> str:
     index.with_name(f"{index.name}.lock").unlink(missing_ok=True)
     try:
         _copied(own, index)
-        tree = repository.tree_of_files(top, index, without=[visit.logs.resolve()])
+        left = [visit.logs.resolve(), *repository.nested(top)]
+        tree = repository.tree_of_files(top, index, without=left)
     finally:
         index.unlink(missing_ok=True)
     head, row = repository.commit_at("HEAD"), _row()

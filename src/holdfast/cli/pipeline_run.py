@@ -41,12 +41,13 @@ from holdfast.frontends.dot.diagnostics import DiagnosticSeverity
 from holdfast.frontends.dot.lower import DIALECT
 from holdfast.model.program import Program
 from holdfast.model.shown_names import shown_name
-from holdfast.runs.child_questions import look_for_changes
+from holdfast.runs.child_questions import CHILD_CHANGED, look_for_changes
 from holdfast.runs.limits.run_limits import QueuedRun
 from holdfast.runs.run_view import ShownRun
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunRow
 from holdfast.types.event import Event
+from holdfast.types.hold import CONSUME
 from holdfast.types.human_time import human_duration
 from holdfast.types.status import RunStatus, run_label
 
@@ -250,7 +251,12 @@ def stage_line(event: Event) -> str:
     if event.type == "node.retried":
         error = data.get("error")
         return f"↻ {where}  {error['message'] if error else 'tried again'}"
-    return f"? {where}  {data.get('prompt', '')}" if event.type == "hold.opened" else ""
+    if event.type != "hold.opened":
+        return ""
+    prompt = str(data.get("prompt", ""))
+    # Of a manager: the question of its child is printed when the run waits.
+    manages = data.get("type") == CONSUME and CHILD_CHANGED in prompt
+    return f"? {where}  {'a question of its child' if manages else prompt}"
 
 
 def _summary(status: RunStatus, row: RunRow, completed: tuple[str, ...], now: int) -> str:

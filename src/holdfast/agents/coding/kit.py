@@ -8,6 +8,8 @@ from typing import Annotated, Any, Final
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
+from msgspec.structs import replace
+
 from holdfast.agents.coding.edits import bytes_of, patched_contents, patched_files, replaced_text
 from holdfast.agents.coding.file_changes import make_changes, planned_changes
 from holdfast.agents.coding.numbered_lines import numbered_lines
@@ -15,7 +17,7 @@ from holdfast.agents.coding.project_folder import ProjectFolder
 from holdfast.agents.coding.search import find_files, find_text, list_folder
 from holdfast.agents.command import run_command
 from holdfast.agents.tool_environment import tool_environment, without_secrets
-from holdfast.agents.tools import Approval, Tool, ToolOutput, When, tool
+from holdfast.agents.tools import NEVER, Approval, Tool, ToolOutput, When, tool
 from holdfast.agents.truncation import LIMITS
 from holdfast.errors import InputError
 from holdfast.runs.context.context import Context
@@ -24,6 +26,7 @@ from holdfast.types.status import REPEATABLE
 OPENAI, ANTHROPIC, GEMINI = "openai", "anthropic", "gemini"
 CHANGES: Final = ("write_file", "edit_file", "apply_patch", "shell")
 """Those that may change something; not every family has all of them."""
+_EDITS: Final = {"edit_file": "apply_patch", "apply_patch": "edit_file"}
 LONGEST: Final = 600.0
 _SECONDS: Final = 10.0
 _ANTHROPIC_SECONDS: Final = 120.0
@@ -69,7 +72,8 @@ def coding_tools(
 
 
 def with_approvals(tools: list[Tool], approval: Approvals) -> list[Tool]:
-    """Raises InputError for a name that no tool has: a condition that is never asked is no condition."""
+    """Raises InputError for a name that no tool has: a condition that is never asked is no condition. That of
+    `edit_file` is that of `apply_patch` too, and the reverse: a model has the one that its family knows."""
     if approval is False:
         return tools
     if approval is True:
@@ -80,7 +84,16 @@ def with_approvals(tools: list[Tool], approval: Approvals) -> list[Tool]:
         raise InputError(
             f"there is no tool {unknown[0]!r} to approve.", hint=f"Known: {', '.join(sorted(known))}."
         )
-    return [each.with_approval(approval[each.name]) if each.name in approval else each for each in tools]
+    both = {_EDITS[name]: _whatever_is_given(when) for name, when in approval.items() if name in _EDITS}
+    conditions = both | dict(approval)
+    return [each.with_approval(conditions[each.name]) if each.name in conditions else each for each in tools]
+
+
+def _whatever_is_given(condition: When | Approval) -> When | Approval:
+    """The same for a tool with other arguments."""
+    if isinstance(condition, Approval):
+        return replace(condition, when=condition.when not in (False, NEVER), prompt=None)
+    return condition not in (False, NEVER)
 
 
 def _read_file(folder: ProjectFolder) -> Tool:

@@ -155,10 +155,14 @@ def _next_page_command(wanted: RunListOptions) -> str:
 
 
 async def _question(service: RunService, row: RunRow) -> str:
-    """The oldest open hold."""
+    """The oldest open hold; for a wait for the answer to a managed run, the question of that run."""
+    from holdfast.runs.child_questions import is_child_question
+
     if row.status in ENDED:
         return ""
     found = await service.store.holds(run=row.id, status=HoldStatus.pending, limit=1)
+    if found and is_child_question(found[0]):
+        found = await service.questions(row.id)
     return found[0].prompt if found else ""
 
 

@@ -10,6 +10,7 @@ from typing import Final
 import pytest
 
 import holdfast
+from holdfast.agents.command import run_command
 from holdfast.agents.sandbox import LocalSandbox
 from holdfast.agents.tool_environment import ALLOWED, tool_environment
 
@@ -73,3 +74,14 @@ def _starts(tree: ast.AST) -> Iterator[ast.Call]:
             owner = ast.unparse(node.func.value)
             if node.func.attr in STARTS.get(owner, ()):
                 yield node
+
+
+@pytest.mark.covers("CP2-L10")
+@pytest.mark.anyio
+async def test_command_that_reads_the_environment_of_its_parent_shows_no_key(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
+    monkeypatch.setenv("SHORT_TOKEN", "abc")
+    ended = await run_command('echo "key: sk-very-secret abc"', cwd=tmp_path, env=tool_environment())
+    assert ended.output == "key: (hidden) abc\n"

@@ -13,6 +13,8 @@ from typing import Final
 
 import msgspec
 
+from holdfast.agents.tool_environment import hide_secrets
+
 GRACE: Final = 2.0
 """Seconds between SIGTERM and SIGKILL."""
 MOST: Final = 64 * 2**20
@@ -38,7 +40,8 @@ async def run_command(
     timeout: float | None = None,
     most: int = MOST,
 ) -> CommandResult:
-    """A text is run by the shell. Processes that it leaves running are ended."""
+    """A text is run by the shell. Processes that it leaves running are ended. Keys and passwords of this
+    process are hidden in what it prints."""
     words = ("/bin/sh", "-c", command) if isinstance(command, str) else tuple(command)
     # A pipe of our own: the end of the process must not wait for others that inherited its output.
     read_end, write_end = os.pipe()
@@ -68,7 +71,7 @@ async def run_command(
         # A process in a session of its own may hold the pipe for ever.
         with suppress(TimeoutError):
             await asyncio.wait_for(reading, _LAST_WORDS)
-    return CommandResult(process.returncode or 0, kept.text(), timed_out)
+    return CommandResult(process.returncode or 0, hide_secrets(kept.text()), timed_out)
 
 
 async def _ended(process: asyncio.subprocess.Process, timeout: float | None) -> bool:

@@ -17,6 +17,9 @@ ALLOWED: Final = (
 
 SECRETS: Final = ("*_API_KEY", "*_SECRET", "*_TOKEN", "*_PASSWORD", "*_CREDENTIAL")
 """Names of variables that a coding agent's commands never get, even if they are allowed otherwise."""
+HIDDEN: Final = "(hidden)"
+_SHORTEST: Final = 6
+"""Characters of a value that is hidden: shorter ones are parts of ordinary words."""
 
 
 def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
@@ -25,6 +28,15 @@ def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
         for name, value in environment.items()
         if not any(fnmatchcase(name.upper(), pattern) for pattern in SECRETS)
     }
+
+
+def hide_secrets(text: str) -> str:
+    """Without the values of such variables of this process: a command can read them in its parent's
+    environment (`/proc/$PPID/environ`), and what it prints is recorded and sent to the model."""
+    for name, value in os.environ.items():
+        if len(value) >= _SHORTEST and value in text and not without_secrets({name: value}):
+            text = text.replace(value, HIDDEN)
+    return text
 
 
 def tool_environment(environment: Mapping[str, str] | None = None) -> dict[str, str]:

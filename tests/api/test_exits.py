@@ -224,6 +224,7 @@ EXITS: Final = {
     "api/server.py": "answers: api/app.py masks each; live/sse.py and live/websocket.py mask each event",
     "api/http_protocol.py": "refusals of requests that are not HTTP: nothing of runs",
     "api/auth/oidc/provider.py": "requests to the identity provider: nothing of runs",
+    "agents/coding/project_folder.py": "files of the folder that the operator gave to a model: its own texts",
     "agents/model_http.py": "what a handler asks a model: the flow decides what the model gets",
     "holds/egress.py": "resolves addresses for http_post.py",
     "holds/notify/apprise_bridge.py": "notices: notify/channel.py masks each",

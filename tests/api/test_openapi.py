@@ -82,6 +82,7 @@ async def test_answers_about_runs_fit_their_schemas(described: Described) -> Non
     await send("POST", "/v1/runs/{run}/input", 200, fills=of, json={"content": "approve"})
     await send("GET", "/v1/runs/{run}/result", 200, fills=of, params={"wait": 60})
     await send("POST", "/v1/runs/{run}/cancel", 409, fills=of, json={})
+    await send("POST", "/v1/runs/{run}/steer", 409, fills=of, json={"text": "Be brief."})
     await send("POST", "/v1/runs/{run}/preview", 200, fills=of, json={"action": "fork"})
     shown = (
         "checkpoints",

@@ -157,6 +157,7 @@ CONSOLES: Final = {
     "attractor/interviewers.py", "cli/deployed_run.py",  # cleaned
     "cli/main.py", "cli/app.py", "cli/completion.py", "cli/commands/serve.py", "cli/commands/worker.py",
     "cli/commands/graph.py", "cli/commands/diff.py", "demo/printout.py", "demo/story.py",
+    "agents/coding/grep_files.py",  # a process of its own: the worker that started it reads what it writes
 }  # fmt: skip
 """Modules that write to a terminal: with cleaned texts, JSON with escapes, pictures or texts of our own."""
 

@@ -73,7 +73,8 @@ def test_a_long_question_and_a_long_error_are_folded_to_a_part_of_the_page(
     folded = page.locator(".hold-body").evaluate("each => each.scrollHeight")
     button.click()
     expect(page.get_by_role("button", name="Show less")).to_be_visible()
-    assert page.locator(".hold-body").evaluate("each => each.scrollHeight") > 3 * folded
+    grown = "small => document.querySelector('.hold-body').scrollHeight > 3 * small"
+    page.wait_for_function(grown, arg=folded)  # laid out with the next frame
     run = server.api("POST", "/v1/runs", {"flow": "long_error", "input": {}, "wait": 60})["id"]
     page = open_page(f"/runs/{run}", **PHONE)
     error = page.locator(".run-head .run-error")

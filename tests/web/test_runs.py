@@ -435,7 +435,7 @@ def test_the_timeline_folds_maps_names_waits_and_marks_resumes_that_keys_jump_to
     row = timeline.locator(".timeline-rows").get_by_role("listitem").first
     expect(row.locator(".track-bar.wait")).to_be_attached()
     expect(row.locator(".track-bar.attempt")).to_have_count(0)
-    expect(row).to_contain_text("Waiting for input")
+    expect(row).to_contain_text("Paused at breakpoint")
     expect(page.locator(".slider")).to_contain_text(re.compile(r"one: asks, \d+ \w+ \d\d:\d\d:\d\d"))
     run = started(server, "orders", number=42)
     server.api("POST", f"/v1/runs/{run}/resume", {})

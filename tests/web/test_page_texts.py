@@ -67,7 +67,7 @@ def test_a_long_label_of_a_decision_does_not_scroll_a_phone_sideways(
 def test_a_long_question_and_a_long_error_are_folded_to_a_part_of_the_page(
     server: WebServer, open_page: Opener
 ) -> None:
-    page = open_page(f"/holds/{asked(server, 'long_prompt')['id']}", **PHONE)
+    page = open_page(f"/inbox/all/{asked(server, 'long_prompt')['id']}", **PHONE)
     button = page.get_by_role("button", name=re.compile("Show all"))
     expect(button).to_be_visible()
     folded = page.locator(".hold-body").evaluate("each => each.scrollHeight")

@@ -79,6 +79,8 @@ def test_without_a_network_nothing_is_sent_and_nothing_is_missed(
     live(page)
     sent: list[Request] = []
     expect(row(page, "N-2")).to_be_visible()
+    # The question is shown: that it was seen has been sent.
+    expect(page.get_by_label("Amount")).to_be_visible()
     page.context.set_offline(True)
     expect(page.get_by_text("Offline. Nothing is sent.")).to_be_visible()
     live(page, "Offline")

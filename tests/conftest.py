@@ -44,6 +44,7 @@ def pytest_configure(config: pytest.Config) -> None:
 ON_POSTGRES = (
     "conformance", "fleet", "asks", "codes_core", "effects", "long_lists", "resume", "worker", "two_workers",
     "inbound_attacks", "corpus_stores", "deleted_threads", "coding_killed",
+    "unserved_events",
 )  # fmt: skip
 # Of these only what has one of the parameters.
 SOME_ON_POSTGRES = {

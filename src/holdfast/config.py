@@ -10,6 +10,10 @@ ENVIRONMENT = {
         "address of the store if neither the program nor `--store` gives one: `sqlite:PATH`, "
         "`postgresql://...`, `mariadb://...`"
     ),
+    "HOLDFAST_ENGINE": (
+        "address of a Temporal cluster that drives new runs instead of the built-in workers, if neither the "
+        "program nor `--engine` gives one: `temporal://HOST:7233/NAMESPACE`"
+    ),
     "HOLDFAST_BLOBS": (
         "where values over 1 MiB are stored if the program names no place: `file:FOLDER` or "
         "`s3://BUCKET/PREFIX?endpoint=...&region=...`"

@@ -16,6 +16,7 @@ HoldfastError
 │   ├── PolicyInvalidError          the policies cannot be parsed; lists every problem
 │   ├── EgressError                 messages may not be sent to this address
 │   └── SettingsError               a store address or setting is unknown or has a wrong value
+│       └── EngineError                 the engine that drives runs cannot be used, or cannot do this
 ├── ForbiddenError              the actor lacks the right to do this
 │   ├── NotAssignedError            the hold is assigned to another person or group
 │   ├── ExcludedError               separation of duties: this person may not decide it
@@ -62,6 +63,7 @@ HoldfastError
 │   ├── EffectWaitingError          the effect waits for a decision of a person; names the hold
 │   │   └── EffectInDoubtError          the effect started, and a person is asked whether it happened
 │   ├── RunReadOnlyError            imported history: the run can be read and forked, not advanced
+│   ├── ProjectionConflictError     the journal of a run is not what its workflow decided
 │   ├── OlderWorkerError            a worker of an older version still uses the store
 │   ├── ThreadOwnedError            another invocation has claimed the graph's thread; try again later
 │   ├── HistoryLostError            the store lost part of the run's history; an operator must accept that
@@ -217,6 +219,12 @@ class EgressError(InputError):
 
 class SettingsError(InputError):
     code = "settings_invalid"
+
+
+class EngineError(SettingsError):
+    """The engine that drives runs cannot be used, or cannot do this."""
+
+    code = "engine"
 
 
 class ForbiddenError(HoldfastError):
@@ -433,6 +441,12 @@ class EffectInDoubtError(EffectWaitingError):
 
 class RunReadOnlyError(ConflictError):
     code = "run_read_only"
+
+
+class ProjectionConflictError(ConflictError):
+    """The journal of a run that an engine drives is not what its workflow decided."""
+
+    code = "projection_conflict"
 
 
 class OlderWorkerError(ConflictError):

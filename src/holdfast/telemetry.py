@@ -259,6 +259,9 @@ CRASH_POINTS: Final = (
     "lease_lost_before_commit",
 )
 
+ENGINE_CRASH_POINTS: Final = ("inside_project", "after_project", "after_note", "before_continue")
+"""Those of runs that another engine drives."""
+
 _armed: dict[str, Callable[[], None]] = {}
 
 
@@ -273,7 +276,7 @@ def crashpoint(name: str) -> None:
 
 def arm(name: str, hit: Callable[[], None] | None = None, *, nth: int = 1) -> None:
     """Call `hit` (default: end the process) the nth time that `name` is reached from now on."""
-    if name not in CRASH_POINTS:
+    if name not in CRASH_POINTS and name not in ENGINE_CRASH_POINTS:
         raise ValueError(f"{name!r} is not a crash point. Known: {', '.join(CRASH_POINTS)}")
     action = hit or _die
     left = nth

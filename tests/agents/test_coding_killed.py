@@ -13,6 +13,7 @@ from holdfast import Holdfast, Result
 from holdfast.agents.coding.kit import UNKNOWN
 from holdfast.agents.coding.project_folder import ProjectFolder
 from holdfast.testing.clock import FakeClock
+from tests.agents.test_coding_tools import is_alive
 from tests.agents.test_killed import load
 from tests.deadlines import HANG
 from tests.flows.conftest import address_of
@@ -39,7 +40,12 @@ PATCH = """*** Begin Patch
 CALLS = {
     "edit": tool_call("edit_file", file_path="a.txt", old_string="one", new_string="one one"),
     "patch": tool_call("apply_patch", patch=PATCH),
-    "shell": tool_call("shell", command="echo ran >> a.txt; kill -9 $PPID; sleep 1000"),
+    "shell": tool_call("shell", command=f"echo ran >> a.txt; kill -9 {os.getpid()}; sleep 1000"),
+    "left": tool_call(
+        "shell",
+        command=f"trap '' TERM; sleep 1000 & echo $$ $! > ../left; kill -9 {os.getpid()}; sleep 1000",
+        timeout_ms=600_000,
+    ),
 }
 
 
@@ -151,6 +157,18 @@ async def test_a_command_is_in_doubt_when_its_process_is_killed(
     (hold,) = result.holds
     assert hold.type == "in_doubt"
     assert (root / "a.txt").read_text() == "one\nran\n"
+
+
+@pytest.mark.covers("CP2-A3")
+async def test_a_command_ends_when_its_worker_is_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await killed("left", str(tmp_path / "runs.db"), tmp_path, monkeypatch)
+    command, child = (int(each) for each in (tmp_path / "left").read_text().split())
+    async with asyncio.timeout(HANG):
+        # It refuses SIGTERM, and has a limit of ten minutes.
+        while is_alive(command) or is_alive(child):  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
 
 
 @pytest.mark.covers("CP2-A5")

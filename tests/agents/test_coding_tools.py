@@ -13,7 +13,7 @@ from holdfast import Agent, Flow, Holdfast, InputError, RunStatus, Scripted, cod
 from holdfast.agents import command
 from holdfast.agents.coding import kit, search
 from holdfast.agents.tool_environment import without_secrets
-from holdfast.agents.tools import Approval
+from holdfast.agents.tools import Approval, ToolError
 from holdfast.agents.truncation import LIMITS
 from tests.agents.coding import use
 from tests.agents.helpers import results
@@ -423,3 +423,21 @@ async def test_each_call_is_told_as_an_event(hf: Holdfast, tmp_path: Path) -> No
     result = await a_flow(model, tmp_path).run({"prompt": "Go"}, on=hf)
     events = [each for each in await told(hf, result, "node.emitted") if each.data["kind"] == "tool"]
     assert [each.data["data"]["tool"] for each in events] == ["shell"]
+
+
+def test_a_search_says_which_files_are_too_large_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without ripgrep, which has no such limit."""
+    monkeypatch.setattr(search.shutil, "which", lambda _: None)
+    (tmp_path / "small.txt").write_text("needle\n")
+    with (tmp_path / "large.txt").open("wb") as file:
+        file.truncate(16 * 2**20 + 1)
+    note = "(not searched, because larger than 16 MiB: large.txt)"
+    assert use(tmp_path, "grep", pattern="needle") == f"small.txt:1:needle\n{note}"
+    assert use(tmp_path, "grep", pattern="nothing") == f"Nothing found.\n{note}"
+
+
+def test_the_working_folder_itself_is_named_in_errors(tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match="the working folder is a folder"):
+        use(tmp_path, "read_file", file_path=".")

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from holdfast import Agent, Context, Flow, Holdfast, InputError, Scripted, tool, tool_call
+from holdfast.attractor import ModelBackend, Runner
 from holdfast.errors import RunEndedError, RunStatusError
 from holdfast.runs.steer import LONGEST
 from holdfast.runs.steer_messages import MOST, SteerMessages
 from tests.agents.helpers import spoken
+from tests.attractor.run import line
+from tests.deadlines import HANG
 from tests.flows.places import Place
 
 pytestmark = pytest.mark.anyio
@@ -147,11 +151,78 @@ async def test_two_conversations_do_not_take_the_same_message(place: Place) -> N
     store = await (await place.hf()).open()
     box = SteerMessages(store, "default", "run-1")  # type: ignore[arg-type]
     made = await box.put("hello", "user:ann")
-    assert await box.waiting("a")
-    assert [each.id for each in await box.take("a")] == [made.id]
-    assert await box.take("b") == []
-    assert not await box.waiting("b")
+    assert await box.waiting("a", "n")
+    assert [each.id for each in await box.take("a", "n")] == [made.id]
+    assert await box.take("b", "n") == []
+    assert not await box.waiting("b", "n")
     # The one that took it gets it again, until it is removed.
-    assert [each.text for each in await box.take("a")] == ["hello"]
+    assert [each.text for each in await box.take("a", "n")] == ["hello"]
     await box.remove(made.id)
-    assert await box.take("a") == []
+    assert await box.take("a", "n") == []
+
+
+@pytest.mark.covers("CP2-A8")
+async def test_a_message_for_a_stage_is_given_to_that_one(place: Place) -> None:
+    hf = await place.hf()
+    ready, sent = [asyncio.Event(), asyncio.Event()], asyncio.Event()
+
+    def an_agent(name: str, number: int) -> tuple[Agent, Scripted]:
+        @tool(effect="read")
+        async def look(place: str, ctx: Context) -> str:
+            """Looks at a place."""
+            ready[number].set()
+            await sent.wait()
+            return "calm"
+
+        model = Scripted(LOOK, "done")
+        return Agent(name, model=model, tools=[look], steerable=True), model
+
+    flow = Flow("both")
+    (first, one), (second, two) = an_agent("east", 0), an_agent("west", 1)
+    flow.agent("east", first, output="a", prompt="Go")
+    flow.agent("west", second, output="b", prompt="Go")
+    running = asyncio.create_task(flow.run({}, on=hf))
+    for each in ready:
+        await asyncio.wait_for(each.wait(), HANG)
+    service = await hf.service()
+    (row,) = await (await hf.open()).find_runs("")
+    with pytest.raises(RunStatusError, match="stage 'north'") as refused:
+        await service.steer(row.id, "Hello", stage="north")
+    assert refused.value.hint == "At work are: east, west."
+    await service.steer(row.id, "Only the harbour.", stage="west")
+    sent.set()
+    assert (await running).completed
+    assert (users(one), users(two)) == (["Go"], ["Go", "Only the harbour."])
+
+
+async def test_a_long_run_is_not_read_whole_to_steer_it(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hf = await place.hf()
+    store = await hf.open()
+    heads, seen = list[int](), list[int]()
+    read = store.read
+
+    async def counted(*given: Any, **more: Any) -> Any:
+        found = await read(*given, **more)
+        seen.append(len(found))
+        return found
+
+    @tool(effect="read")
+    async def look(place: str, ctx: Context) -> str:
+        """Looks at a place."""
+        with monkeypatch.context() as patched:
+            patched.setattr(store, "read", counted)
+            await (await hf.service()).steer(ctx.run_id, "Enough.", stage="last")
+        heads.extend(row.head for row in await store.find_runs(""))
+        return f"{place} is calm"
+
+    model = Scripted(LOOK, "done", "enough")
+    names = [f"s{number}" for number in range(600)]
+    stages = "".join(f"{name} [llm_provider=simulation]; " for name in names)
+    runner = Runner(hf, backend=ModelBackend(model=model, tools=[look]), logs_root=tmp_path / "logs")
+    result = await runner.run(line(f'{stages} last [prompt="Look"];', *names, "last"))
+    assert result.succeeded
+    assert "Enough." in users(model)
+    # From the newest snapshot on.
+    assert sum(seen) < heads[0] / 2, (seen, heads)

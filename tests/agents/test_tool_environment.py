@@ -23,14 +23,14 @@ STARTS: Final = {
     "os": {"system", "popen", "execv", "execve", "execvp", "execvpe", "spawnv", "spawnve", "posix_spawn"},
 }
 PROCESSES: Final = {
-    "agents/command.py": "tool_environment, by its callers: sandbox.py, coding/",
+    "agents/command.py": "tool_environment, by its callers: sandbox.py, coding/, attractor/tool_hooks.py",
     "attractor/git.py": "its own: git without the settings, hooks and prompts of the user",
     "attractor/processes.py": "the environment that handlers/tool.py passes",
-    "attractor/tool_hooks.py": "the environment that backends/model.py passes",
 }
 """Modules that start commands of documents and models, and where their environment is from."""
-OURS: Final = ("torture/", "demo/", "testing/", "cli/", "runs/node_process/")
-"""These start this program itself; its code, and that of the flow, has the environment of the worker."""
+OURS: Final = ("torture/", "demo/", "testing/", "cli/", "runs/node_process/", "agents/command_supervisor.py")
+"""These start this program itself; its code, and that of the flow, has the environment of the worker. The
+supervisor has that of its command."""
 
 
 def test_only_listed_variables_pass() -> None:
@@ -84,4 +84,4 @@ async def test_command_that_reads_the_environment_of_its_parent_shows_no_key(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
     monkeypatch.setenv("SHORT_TOKEN", "abc")
     ended = await run_command('echo "key: sk-very-secret abc"', cwd=tmp_path, env=tool_environment())
-    assert ended.output == "key: (hidden) abc\n"
+    assert ended.output == "key: *** abc\n"

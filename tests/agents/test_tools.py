@@ -132,6 +132,15 @@ async def test_a_model_that_makes_only_nonsense_is_given_up(hf: Holdfast) -> Non
     assert asked(model) == 3
 
 
+@pytest.mark.covers("TOOL-AGENT-01", "CP2-A1")
+async def test_bad_calls_with_good_ones_between_them_do_not_end_a_long_conversation(hf: Holdfast) -> None:
+    world, bad = World(), (tool_call("dance"), tool_call("look"))
+    calls = [each for at in range(6) for each in (*bad, tool_call("look", place=f"pier {at}"))]
+    result = await a_flow(Scripted(*calls, "Ok."), world.looks(), max_turns=30).run({"prompt": "Go"}, on=hf)
+    assert result.completed
+    assert world.done == [f"look pier {at}" for at in range(6)]
+
+
 async def test_an_empty_answer_is_asked_about_and_given_up_in_the_end(hf: Holdfast) -> None:
     model = Scripted("", "  ", "Here.")
     result = await a_flow(model).run({"prompt": "Go"}, on=hf)

@@ -164,6 +164,7 @@ async def test_every_read_is_understood(client: AsyncClient) -> None:
     known = {"run": run.id, "hold": hold, "checkpoint": hold, "flow": "refund", "version": "latest",
              "thread": "t", "view": view.id, "to": run.id, "name": "daily", "metric": "runs",
              "scope": "s", "queue": "q", "message": message.id, "seq": "1",
+             "stage": "a", "output": "response",
              "graphId": (await client.runs.get(run.id)).version}  # fmt: skip
     walk = "digraph { start [shape=Mdiamond]; end [shape=Msquare]; start -> a -> end }"
     pipeline = await client.pipelines.submit(walk, simulate=True)

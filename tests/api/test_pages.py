@@ -280,7 +280,7 @@ async def test_questions_are_answered_in_words_and_by_several_people(server: Ser
     assert voted.status_code == 303
     page = await get(server, voted.headers["location"])
     assert "More votes are needed." in page
-    assert "<li>local: approve</li>" in page
+    assert "<li>local: Approve</li>" in page
     again = await post(server, f"/holds/{hold}", {"decision": "reject"})
     assert again.status_code in (303, 409)
 
@@ -299,13 +299,22 @@ async def test_remarks_are_said_and_a_hold_is_kept_and_given_back(server: Server
     assert unknown.status_code == 422
 
 
+async def test_the_heading_is_the_first_line_of_the_question_and_the_rest_is_text(server: Server) -> None:
+    flow = Flow("long", effect="pure")
+    flow.hold("ask", prompt="Pay it?\n\nThe first reason.\n<b>The second.</b>", options=["yes", "no"])
+    hold = await waiting(server, flow)
+    page = await get(server, f"/holds/{hold}")
+    assert '<h1 class="prompt">Pay it?</h1>' in page
+    assert '<p class="prompt-rest">The first reason.\n&lt;b&gt;The second.&lt;/b&gt;</p>' in page
+
+
 async def test_a_decision_that_can_be_taken_back_is_placed_and_taken_back(server: Server) -> None:
     flow = Flow("undoing", effect="pure")
     flow.hold("ask", prompt="Sure?", options=["yes", "no"], undo=30)
     hold = await waiting(server, flow)
     await post(server, f"/holds/{hold}", {"decision": "yes"})
     page = await get(server, f"/holds/{hold}")
-    assert " decided: yes. It is final in " in page
+    assert " decided: Yes. It is final in " in page
     assert "<button>Undo</button>" in page
     await post(server, f"/holds/{hold}", {"act": "undo"})
     row = await (await server.hf.holds()).get(operator(), hold)

@@ -257,13 +257,15 @@ async def test_server_with_too_many_streams_says_so(tmp_path: Path, greeting: Fl
 
 @pytest.mark.parametrize("path", ["/v1/holds/stream", "/v1/runs/{run}/stream"])
 @pytest.mark.parametrize("way", ["token", "session"])
+@pytest.mark.parametrize("heartbeat", [0.05, 3600])
 async def test_stream_ends_when_its_token_is_revoked_or_its_session_signs_out(
-    tmp_path: Path, path: str, way: str
+    tmp_path: Path, path: str, way: str, heartbeat: float
 ) -> None:
+    """Also where the keep-alive comment, before which it is checked too, is an hour away."""
     flow = asking()
     async with (
         Holdfast(f"sqlite:{tmp_path / 's.db'}") as hf,
-        serving(hf, ApiSettings(heartbeat=0.05)) as server,
+        serving(hf, ApiSettings(heartbeat=heartbeat)) as server,
     ):
         run = await started(server, flow)
         made = await server.json("POST", "/v1/tokens", 201, json={"subject": "user:ann", "roles": ["admin"]})

@@ -94,7 +94,7 @@ async def test_slow_client_slows_neither_the_run_nor_others_and_misses_nothing(s
             assert (await server.json("GET", f"/v1/runs/{run}"))["status"] == "completed"
             assert numbers(sent) == list(range(1, len(sent) + 1))
             assert len(sent) > 2000
-            assert hub_of(server.hf).followed == 1
+            assert hub_of(server.hf).followed == 2, "its run, and the credentials of its tenant"
             async with asyncio.timeout(HANG):
                 assert await slow.ids() == numbers(sent)
 

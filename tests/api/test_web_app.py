@@ -100,10 +100,19 @@ async def test_the_page_has_the_path_prefix_of_its_server(tmp_path: Path, built:
 @pytest.mark.parametrize(
     ("path", "plain"),
     [("/", "/plain/"), ("/inbox/mine/h1", "/plain/holds/h1"), ("/runs/r1", "/plain/runs/r1"),
-     ("/flows/a%2Fb/start", "/plain/flows/a/b"), ("/operations/workers", "/plain/")],
+     ("/flows/a%2Fb/start", "/plain/flows/a/b"), ("/operations/workers", "/plain/?needs=operations"),
+     ("/operations", "/plain/?needs=operations"), ("/editor/a", "/plain/?needs=editor")],
 )  # fmt: skip
 async def test_without_scripts_an_address_leads_to_its_plain_page(app: Server, path: str, plain: str) -> None:
     assert f'url={plain}"' in (await get(app, path)).text
+
+
+@pytest.mark.covers("WB-3")
+async def test_without_scripts_the_inbox_says_why_it_is_there_in_place_of_another_page(app: Server) -> None:
+    for needs, name in (("operations", "Operations"), ("editor", "The editor of flow documents")):
+        assert f"<strong>{name} needs JavaScript.</strong>" in (await get(app, f"/plain/?needs={needs}")).text
+    for other in ("", "?needs=%3Cb%3E"):
+        assert "needs JavaScript" not in (await get(app, f"/plain/{other}")).text
 
 
 @pytest.mark.covers("WB-3")

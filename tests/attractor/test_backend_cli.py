@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.agents.provider import Answer, Provider
+from tests.agents.provider import Answer, Provider, Refusal
 from tests.attractor.models import asked, nearby, said
 from tests.attractor.run import dot, line
 from tests.cli.conftest import Cli
+from tests.deadlines import HANG
 
 __all__ = ["nearby"]
 
@@ -138,3 +143,61 @@ def test_the_preamble_is_sent_before_the_prompt(
     assert result == Path("D/b/preamble.md").read_text() + "\n\nNow b"
     assert "- a: success: one" in result
     assert "- last_response: one" in result
+
+
+LOGS = """
+import logging, os
+from holdfast import tool
+from holdfast.attractor import ModelBackend
+
+@tool(effect="read")
+def look(place: str) -> str:
+    \"\"\"Looks at a place.\"\"\"
+    logging.getLogger("holdfast").warning("looking with %s", os.environ["OPENAI_API_KEY"])
+    return "calm"
+
+backend = ModelBackend(tools=[look])
+"""
+
+
+@pytest.mark.covers("CP2-L10")
+@pytest.mark.parametrize("form", ["text", "json"])
+@pytest.mark.parametrize(
+    ("name", "model"), [("OPENAI", "gpt-x"), ("ANTHROPIC", "claude-x"), ("GEMINI", "gemini-x")]
+)
+def test_a_key_is_in_no_log_record_event_or_file(
+    tmp_path: Path, nearby: Provider, form: str, name: str, model: str
+) -> None:
+    """The endpoint repeats it in its errors, and code of the user logs it."""
+    base = f"{nearby.url}/v1" if name == "OPENAI" else nearby.url
+    (tmp_path / "mine.py").write_text(LOGS.replace("OPENAI", name))
+    (tmp_path / "x.dot").write_text(line(f"a [llm_model={model}]; b [llm_model={model}];", "a", "b"))
+    nearby.says(
+        Refusal(503, {"retry-after": "0"}, body=json.dumps({"error": {"message": f"busy for {KEY}"}})),
+        Answer(calls=[("c1", "look", {"place": "x"})]),
+        Answer("done"),
+        Refusal(401, body=json.dumps({"error": {"message": f"Incorrect API key provided: {KEY}"}})),
+    )
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("HOLDFAST_")}
+    more = {
+        f"{name}_API_KEY": KEY,
+        f"{name}_BASE_URL": base,
+        "HOLDFAST_LOG": form,
+        "HOLDFAST_LOG_LEVEL": "DEBUG",
+    }
+    words = ["run", "x.dot", "--backend", "mine.py:backend", "--logs", "D"]
+    ended = subprocess.run(
+        [sys.executable, "-m", "holdfast", *words],
+        cwd=tmp_path,
+        env={**kept, **more},
+        capture_output=True,
+        check=False,
+        timeout=HANG,
+    )
+    said = ended.stdout + ended.stderr
+    assert ended.returncode == 1, said.decode()
+    assert b"looking with ***" in said
+    assert b"Incorrect API key provided: ***" in said
+    files = [file for file in tmp_path.rglob("*") if file.is_file()]
+    assert any(file.suffix == ".db" for file in files)
+    assert KEY.encode() not in said + b"".join(file.read_bytes() for file in files)

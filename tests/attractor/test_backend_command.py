@@ -11,7 +11,11 @@ import pytest
 from holdfast import Holdfast
 from holdfast.attractor import Runner
 from holdfast.attractor.backends.command import CommandBackend
+from holdfast.attractor.handler import StageVisit
+from holdfast.attractor.handlers.fan_in import ask_backend
+from holdfast.attractor.outcome import StageOutcome
 from holdfast.attractor.processes import is_living
+from holdfast.attractor.registry import HandlerRegistry
 from holdfast.errors import InputError
 from holdfast.types.ids import new_run_id
 from tests.attractor.run import begun, dot, either, line, run, until, written
@@ -196,3 +200,28 @@ async def test_an_agent_that_is_not_there_fails_the_stage(
     assert result.status == "fail"
     assert "exit code 127" in result.outcome.failure_reason
     assert "not found" in result.outcome.failure_reason
+
+
+async def test_each_of_two_questions_to_an_agent_in_one_visit_is_its_own(
+    hf: Holdfast, tmp_path: Path
+) -> None:
+    """As a manager asks that steers twice. The agent is killed with all that could tell how it ended."""
+    agent = an_agent(tmp_path, 'cat "$1" >> "$2/seen"; kill -KILL 0')
+    backend = CommandBackend(f"{agent} {{prompt_file}} {tmp_path}")
+
+    class AsksTwice:
+        async def perform(self, visit: StageVisit) -> StageOutcome:
+            for prompt in ("first ", "second "):
+                await ask_backend(backend, visit, prompt, "steer")
+            return StageOutcome()
+
+    registry = HandlerRegistry({"twice": AsksTwice()})
+    runner = Runner(hf, registry=registry, logs_root=tmp_path / "logs")
+    found = await runner.run(line("a [type=twice, effect=read];", "a"))
+    for seen in ("first ", "first second "):
+        assert found.status == "waiting", found.outcome
+        assert written(tmp_path / "seen") == seen
+        await (await hf.service()).answer(found.holds[0].id, "it succeeded")
+        found = await runner.resume(found.run_id)
+    assert found.succeeded
+    assert written(tmp_path / "seen") == "first second "

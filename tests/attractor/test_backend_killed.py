@@ -60,3 +60,63 @@ def test_an_agent_that_outlives_its_engine_is_adopted(place: Place) -> None:
     assert again.end() == 0, again.told
     assert written(place.folder / "D" / "a" / "response.md") == "all done"
     assert written(place.folder / "trace") == "ran\n"
+
+
+FUNCTION = """
+import os
+
+
+def answer(prompt):
+    with open("trace", "a") as file:
+        file.write("called\\n")
+    if not os.path.exists("killed"):
+        open("killed", "w").close()
+        os.kill(os.getpid(), 9)
+    return "all done"
+
+
+def repeatable(prompt):
+    return answer(prompt)
+
+
+repeatable.effect = "read"
+"""
+
+
+@pytest.mark.covers("CP2-D3")
+@pytest.mark.parametrize(
+    ("decision", "calls", "status"),
+    [("happened", 1, "completed"), ("not_happened", 2, "completed"), ("fail", 1, "failed")],
+)
+def test_a_function_is_not_called_again_in_silence(
+    place: Place, decision: str, calls: int, status: str
+) -> None:
+    (place.folder / "killed_function.py").write_text(FUNCTION)
+    asks = ("--backend", "killed_function.py:answer")
+    first = place.call("run", "x.dot", "--logs", "D", "--run-id", place.run_id, *asks)
+    assert first.end() == -9, first.told
+    again = place.call("resume", place.run_id, "--json", *asks)
+    assert again.end() == 3, again.told
+    assert "step 'answer' of node 'a'" in again.told
+    assert place.trace == ["called"]
+    answered = place.call("answer", place.run_id, decision)
+    assert answered.end() == 0, answered.told
+    last = place.call("resume", place.run_id, "--json", *asks)
+    assert last.end() in (0, 1), last.told
+    assert place.end().status == status
+    assert place.trace == ["called"] * calls
+
+
+@pytest.mark.parametrize(
+    ("function", "more"), [("repeatable", ""), ("answer", ", effect=read"), ("answer", ", in_doubt=retry")]
+)
+def test_a_function_that_may_be_repeated_is_called_again(tmp_path: Path, function: str, more: str) -> None:
+    place = Place(tmp_path / "x", line(f'a [prompt="Do it"{more}];', "a"))
+    (place.folder / "killed_function.py").write_text(FUNCTION)
+    asks = ("--backend", f"killed_function.py:{function}")
+    first = place.call("run", "x.dot", "--logs", "D", "--run-id", place.run_id, *asks)
+    assert first.end() == -9, first.told
+    again = place.call("resume", place.run_id, "--json", *asks)
+    assert again.end() == 0, again.told
+    assert place.trace == ["called", "called"]
+    assert written(place.folder / "D" / "a" / "response.md") == "all done"

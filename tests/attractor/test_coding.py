@@ -18,8 +18,9 @@ from tests.agents.provider import Answer, Provider
 from tests.attractor.models import backend
 from tests.attractor.run import line, run
 from tests.attractor.test_hooks import calls, offered, results
+from tests.cli.conftest import Cli, cli, logs
 
-__all__ = ["provider"]
+__all__ = ["cli", "logs", "provider"]
 pytestmark = pytest.mark.anyio
 
 
@@ -44,6 +45,26 @@ async def test_a_stage_gets_the_coding_tools_of_its_models_family(
         hf, a_stage(root, f'llm_model="{model}", llm_provider=near'), tmp_path / "logs", backend=allowed
     )
     assert sorted(offered(provider)) == sorted(["read_file", "write_file", "shell", "grep", "glob", *edits])
+
+
+def test_stage_whose_tools_are_not_allowed_here_is_refused_before_it_starts(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    Path("x.dot").write_text(line('a [prompt="Fix it", tools=coding, llm_model="gpt-9"];', "a"))
+    said = cli("run", "x.dot")
+    assert said.code == 2
+    assert "'a' asks for tools=coding, which models may not use here" in said.err
+
+
+async def test_a_stage_without_the_tools_that_it_asks_for_fails_before_its_model_is_asked(
+    hf: Holdfast, tmp_path: Path, provider: Provider
+) -> None:
+    text = line('a [prompt="Fix it", tools=coding];', "a")
+    result = await run(hf, text, tmp_path / "logs", backend=backend(provider, kits=["files"]))
+    assert "asks for tools=coding, which models may not use here" in result.outcome.failure_reason
+    assert not provider.seen
 
 
 def test_the_family_is_that_of_the_provider_or_of_the_models_name() -> None:

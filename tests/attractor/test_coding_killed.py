@@ -22,7 +22,7 @@ import os
 from holdfast import Scripted, tool_call
 from holdfast.attractor.backends.model import ModelBackend
 
-COMMAND = "echo ran >> $ATTRACTOR_LOGS_ROOT/../trace; kill -9 $PPID; sleep 1000"
+COMMAND = f"echo ran >> $ATTRACTOR_LOGS_ROOT/../trace; kill -9 {os.getpid()}; sleep 1000"
 
 
 def first(request):

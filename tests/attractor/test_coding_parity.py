@@ -1,5 +1,6 @@
-"""The coding agent does the same with each family of models: the matrix of the reference (CAL 9.12, 9.13),
-over a real HTTP server with scripted answers."""
+"""The coding agent does the same with each family of models in its own protocol: the matrix and the smoke
+test of the public specification (CAL 9.12, 9.13), over a real HTTP server with scripted answers.
+`tests/agents/test_checklists.py` lists them."""
 
 from __future__ import annotations
 
@@ -13,14 +14,16 @@ from holdfast import Holdfast
 from holdfast.agents.loop_detection import WARNING
 from holdfast.attractor import PipelineResult
 from tests.agents.conftest import provider
-from tests.agents.provider import Answer, Provider, Seen
-from tests.attractor.models import backend
+from tests.agents.provider import Answer, Provider
+from tests.agents.test_provider_parity import results_in
+from tests.attractor.models import backend, said
 from tests.attractor.run import line, run
 
 __all__ = ["provider"]
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.covers("CP2-P1")]
 
-FAMILIES = {"openai": ("near", "gpt-9"), "anthropic": ("far", "claude-9"), "gemini": ("near", "gemini-9")}
+FAMILIES = {"openai": ("new", "gpt-9"), "anthropic": ("far", "claude-9"), "gemini": ("star", "gemini-9")}
+PATHS = {"openai": "/v1/responses", "anthropic": "/v1/messages", "gemini": ":streamGenerateContent"}
 
 
 class Coder:
@@ -43,6 +46,7 @@ class Coder:
         asks = backend(self.provider, kits=["coding"])
         result = await run(self.hf, line(stage, "a"), self._folder / "logs", backend=asks)
         assert result.succeeded, result.outcome
+        assert all(PATHS[self.family] in seen.path for seen in self.provider.seen)
         return result
 
     def edit(self, path: str, old: str, new: str) -> tuple[str, dict[str, Any]]:
@@ -53,26 +57,15 @@ class Coder:
         return "apply_patch", {"patch": patch}
 
     def results(self) -> list[str]:
-        """Of the calls before the last answer."""
-        return [text for seen in self.provider.seen[-1:] for text in tool_results(seen)]
+        """Of the calls before the last request."""
+        return results_in(self.provider.seen[-1])
+
+    def told(self) -> str:
+        """All that the last request said, without instructions and tools."""
+        return str(said(self.provider.seen[-1]))
 
     def text(self, path: str) -> str:
         return (self.root / path).read_text()
-
-
-def tool_results(seen: Seen) -> list[str]:
-    found: list[str] = []
-    for message in seen.json["messages"]:
-        if message["role"] == "tool":
-            found.append(message["content"])
-        elif isinstance(message["content"], list):
-            blocks = [each for each in message["content"] if each.get("type") == "tool_result"]
-            found += [_text(each["content"]) for each in blocks]
-    return found
-
-
-def _text(content: Any) -> str:
-    return content if isinstance(content, str) else "".join(each.get("text", "") for each in content)
 
 
 def calls(*made: tuple[str, dict[str, Any]]) -> Answer:
@@ -140,7 +133,7 @@ async def test_a_message_of_a_person_changes_the_task(coder: Coder) -> None:
         return calls(("shell", {"command": "echo begun"}))
 
     await coder.does(first, _after(steer, calls(("glob", {"pattern": "*"}))), Answer("done"))
-    assert "Just one endpoint." in str(coder.provider.seen[-1].json["messages"])
+    assert "Just one endpoint." in coder.told()
 
 
 def _after(work: Callable[[], Any], answer: Answer) -> Answer:
@@ -151,7 +144,7 @@ def _after(work: Callable[[], Any], answer: Answer) -> Answer:
 async def test_a_loop_is_warned_of(coder: Coder) -> None:
     again = calls(("read_file", {"file_path": "missing.txt"}))
     await coder.does(*[again] * 10, Answer("I give up."))
-    assert WARNING in str(coder.provider.seen[-1].json["messages"])
+    assert WARNING in coder.told()
 
 
 async def test_a_failed_call_is_corrected(coder: Coder) -> None:
@@ -169,4 +162,47 @@ async def test_a_failed_call_is_corrected(coder: Coder) -> None:
 
 async def test_the_effort_of_a_stage_reaches_its_model(coder: Coder) -> None:
     await coder.does(Answer("done"), attrs="reasoning_effort=low")
-    assert "low" in str({k: v for k, v in coder.provider.seen[0].json.items() if k != "messages"})
+    (seen,) = coder.provider.seen
+    kept = ("reasoning", "output_config", "generationConfig")
+    assert "low" in str({key: seen.json[key] for key in kept if key in seen.json}).lower()
+
+
+async def test_a_task_takes_several_steps(coder: Coder) -> None:
+    """It reads, sees in what it read which file to change, changes that one and checks it."""
+    (coder.root / "notes.txt").write_text("The fault is in add.py.\n")
+    (coder.root / "add.py").write_text("print(1 - 1)\n")
+
+    def reads_on(_: Any) -> Answer:
+        named = coder.results()[-1].split()[-1].rstrip(".\n")
+        return calls(("read_file", {"file_path": named}))
+
+    await coder.does(
+        calls(("read_file", {"file_path": "notes.txt"})),
+        reads_on,
+        calls(coder.edit("add.py", "print(1 - 1)", "print(1 + 1)")),
+        calls(("shell", {"command": "python3 add.py", "timeout_ms": 60_000})),
+        Answer("done"),
+    )
+    assert coder.results()[-1] == "2\n[exit code 0]"
+
+
+async def test_reads_of_one_reply_come_back_in_the_order_of_their_calls(coder: Coder) -> None:
+    names = ["c.txt", "a.txt", "b.txt"]
+    for name in names:
+        (coder.root / name).write_text(f"{name}\n")
+    await coder.does(calls(*(("read_file", {"file_path": name}) for name in names)), Answer("done"))
+    assert coder.results() == [f"1 | {name}" for name in names]
+
+
+async def test_each_family_is_offered_its_own_way_to_edit(coder: Coder) -> None:
+    await coder.does(Answer("done"))
+    tools = str(coder.provider.seen[0].json["tools"])
+    assert ("apply_patch" in tools) == (coder.family == "openai")
+    assert ("edit_file" in tools) == (coder.family != "openai")
+    assert ("list_dir" in tools) == (coder.family == "gemini")
+
+
+async def test_a_command_has_the_default_limit_of_its_family(coder: Coder) -> None:
+    await coder.does(Answer("done"))
+    tools = str(coder.provider.seen[0].json["tools"])
+    assert ("Default: 120 s" if coder.family == "anthropic" else "Default: 10 s") in tools

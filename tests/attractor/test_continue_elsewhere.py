@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from holdfast import Holdfast
-from holdfast.attractor import processes
+from holdfast.attractor import directory_sync, processes
+from holdfast.attractor.backends.command import CommandBackend
 from holdfast.attractor.context import PipelineContext
 from holdfast.attractor.directory_owner import read_owner
 from holdfast.attractor.outcome import StageOutcome
@@ -97,6 +98,105 @@ async def test_exit_code_in_the_directory_is_adopted_on_another_store(
     found = await Runner(elsewhere).resume(moved)
     assert found.succeeded
     assert ran(moved) == ["t"]
+
+
+@pytest.mark.covers("CP2-D5")
+@pytest.mark.parametrize(
+    "effect",
+    [
+        f'b [{TOOL}="cat $ATTRACTOR_LOGS_ROOT/checkpoint.json > $ATTRACTOR_LOGS_ROOT/seen"];',
+        "b [type=looks];",
+        'b [prompt="Look"];',
+    ],
+    ids=["command", "handler", "function"],
+)
+async def test_directory_has_all_that_was_settled_before_an_effect_begins(
+    hf: Holdfast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, effect: str
+) -> None:
+    """A worker that is killed then leaves a directory that continues at the right stage."""
+    # It is written when a run begins and ends, and else only where something waits for it.
+    monkeypatch.setattr(directory_sync, "PAUSE", 3600.0)
+
+    def look() -> None:
+        shutil.copyfile(tmp_path / "checkpoint.json", tmp_path / "seen")
+
+    class Looks:
+        def execute(self, node: Any, context: Any, graph: Any, logs_root: Path) -> StageOutcome:
+            look()
+            return StageOutcome()
+
+    def answer(node: Stage, prompt: str) -> str:
+        if node.id == "b":
+            look()
+        return "done"
+
+    registry = HandlerRegistry({"looks": Looks()})
+    runner = Runner(hf, backend=answer, registry=registry, logs_root=tmp_path)
+    found = await runner.run(line(f"a; c [effect=read]; {effect}", "a", "c", "b"))
+    assert found.succeeded
+    seen = json.loads((tmp_path / "seen").read_text())
+    assert (seen["completed_nodes"], seen["next_node"]) == (["start", "a", "c"], "b")
+
+
+@pytest.mark.covers("CP2-D3")
+@pytest.mark.parametrize("alive", [False, True])
+@pytest.mark.parametrize(
+    ("answer", "runs", "ends"),
+    [
+        ("it succeeded", ["t"], "success"),
+        ("it failed", ["t"], "fail"),
+        ("run again", ["t", "changed"], "success"),
+    ],
+)
+async def test_result_of_a_changed_command_is_not_adopted(
+    hf: Holdfast, elsewhere: Holdfast, tmp_path: Path, alive: bool, answer: str, runs: list[str], ends: str
+) -> None:
+    await left_running(Runner(hf, logs_root=tmp_path), WAITS, lambda: ran(tmp_path) == ["t"])
+    folder = tmp_path / "t/tool-1-1-1"
+    if not alive:
+        (tmp_path / "go").touch()
+        await until((folder / "exit_code").exists)
+    changed = line(f't [{TOOL}="echo changed >> $ATTRACTOR_LOGS_ROOT/ran"];', "t")
+    runner = Runner(elsewhere)
+    found = await runner.resume(tmp_path, source=changed, force=True)
+    assert found.status == "waiting"
+    assert "had started another command before its pipeline was changed" in found.holds[0].prompt
+    assert processes.is_alive(folder) == alive
+    await (await elsewhere.service()).answer(found.holds[0].id, answer)
+    assert (await runner.resume(found.run_id)).status == ends
+    assert ran(tmp_path) == runs
+    await until(lambda: not processes.is_alive(folder))
+
+
+async def test_policy_of_a_stage_decides_about_a_changed_command(
+    hf: Holdfast, elsewhere: Holdfast, tmp_path: Path
+) -> None:
+    await left_running(Runner(hf, logs_root=tmp_path), WAITS, lambda: ran(tmp_path) == ["t"])
+    changed = line(f't [{TOOL}="echo changed >> $ATTRACTOR_LOGS_ROOT/ran", in_doubt=retry];', "t")
+    assert (await Runner(elsewhere).resume(tmp_path, source=changed, force=True)).succeeded
+    assert ran(tmp_path) == ["t", "changed"]
+    assert not processes.is_alive(tmp_path / "t/tool-1-1-1")
+
+
+async def test_answer_of_an_agent_is_adopted_for_the_same_prompt_alone(
+    hf: Holdfast, elsewhere: Holdfast, tmp_path: Path
+) -> None:
+    script = f"cat >> {tmp_path}/ran; until test -e {tmp_path}/go; do sleep 0.01; done; echo well"
+    backend = CommandBackend(f"sh -c '{script}'")
+    logs = tmp_path / "logs"
+    source = line('a [prompt="first", fidelity=full];', "a")
+    await left_running(
+        Runner(hf, backend=backend, logs_root=logs), source, lambda: ran(tmp_path) == ["first"]
+    )
+    (tmp_path / "go").touch()
+    await until((logs / "a/tool-1-1-1/exit_code").exists)
+    for name in ("same", "changed"):
+        shutil.copytree(logs, tmp_path / name)
+    assert (await Runner(elsewhere, backend=backend).resume(tmp_path / "same")).succeeded
+    changed = source.replace("first", "second")
+    found = await Runner(elsewhere, backend=backend).resume(tmp_path / "changed", source=changed, force=True)
+    assert found.status == "waiting"
+    assert ran(tmp_path) == ["first"]
 
 
 def _set_host(logs: Path) -> None:

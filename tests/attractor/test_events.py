@@ -261,7 +261,7 @@ async def test_an_attempt_whose_worker_was_lost_is_one_bracket_a_caller_who_ends
         await goes_on.wait()
         return "well"
 
-    text = line("a;", "a")
+    text = line("a [effect=read];", "a")
     running = asyncio.create_task(Runner(hf, backend=answer, logs_root=tmp_path).run(text))
     await begun.wait()
     service = await hf.service()

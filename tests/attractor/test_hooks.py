@@ -48,7 +48,7 @@ async def test_a_model_has_no_tools_unless_they_are_allowed(
     hf: Holdfast, tmp_path: Path, provider: Provider
 ) -> None:
     provider.says(Answer("done"))
-    await run(hf, line('a [tools="shell"];', "a"), tmp_path, backend=backend(provider))
+    await run(hf, line("a [prompt=x];", "a"), tmp_path, backend=backend(provider))
     assert offered(provider) == []
     with pytest.raises(InputError, match="unknown tools 'hammer'"):
         backend(provider, kits=["hammer"])

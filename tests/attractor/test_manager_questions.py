@@ -56,6 +56,21 @@ async def test_a_question_of_the_child_parks_the_manager_and_its_answer_wakes_it
     assert ended.succeeded
 
 
+@pytest.mark.covers("CP2-M1", "CP2-M2")
+async def test_an_answer_two_managers_below_continues_the_top_one_without_a_worker(
+    hf: Holdfast, tmp_path: Path
+) -> None:
+    middle = tmp_path / "middle.dot"
+    middle.write_text(manager(child_file(tmp_path, GATE)))
+    runner = Runner(hf, logs_root=tmp_path / "logs")
+    found = await runner.run(manager(middle))
+    assert found.status == "waiting"
+    service = await hf.service()
+    (hold,) = await service.questions(RunId(found.run_id))
+    await service.answer(hold.id, "Yes", by="user:dana")
+    assert (await runner.resume(found.run_id)).succeeded
+
+
 @pytest.mark.covers("CP2-M1")
 async def test_a_worker_that_takes_up_the_child_wakes_the_manager(tmp_path: Path) -> None:
     file = child_file(tmp_path, GATE)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import msgspec
 import pytest
 
 from holdfast import Flow, Holdfast, Worker
@@ -20,6 +21,7 @@ from holdfast.frontends.dot.lower import lower
 from holdfast.frontends.dot.parse import parse
 from holdfast.model.fingerprint import encode_graph
 from holdfast.runs.driver.settings import RunSettings
+from holdfast.store.rows import RunFilter
 from tests.api.conftest import Server, serving
 from tests.api.sign_in import bearer, token
 from tests.attractor.run import dot, line, listed
@@ -412,3 +414,51 @@ async def test_a_gate_is_answered_while_no_worker_lives_and_goes_on_when_one_doe
         for run in runs:
             await wait_until_idle(service, (await service.get(run)).id, 20)
             assert str((await service.get(run)).status) == "completed"
+
+
+WORKTREES = dot(
+    "fan [shape=component, workspace=worktree]; join [shape=tripleoctagon]; a; b;",
+    "start -> fan; fan -> a -> join; fan -> b -> join; join -> done",
+)
+
+
+async def test_a_pipeline_without_its_repository_is_refused_where_no_other_worker_could_have_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with works(ApiSettings(allow_code=True)) as server:
+        store = (await server.hf.service()).store
+        refused = await submitted(server, WORKTREES, 400)
+        assert "is not in the working tree of a git repository" in refused["detail"]
+        both = WORKTREES.replace("workspace=worktree", "workspace=worktree, merge=sideways")
+        found = await submitted(server, both, 400)
+        assert [each["severity"] for each in found["errors"]].count("error") == 2, found["errors"]
+        assert "sideways" in found["detail"]
+        assert "is not in the working tree of a git repository" in found["detail"]
+        assert not await store.list_runs(RunFilter(), after=None, limit=1)
+        (own,) = await store.workers()
+        other = msgspec.structs.replace(own, name="other", incarnation="x", host="elsewhere")
+        await store.put_worker(other, 600_000_000)
+        # It may have the repository: the run waits for it.
+        answer = await server.client.post("/pipelines", json={"dot": WORKTREES, "simulate": True})
+        assert answer.status_code == 201
+
+
+@pytest.mark.covers("CP2-I1", "CP2-I7")
+async def test_prompts_and_outputs_of_a_stage_are_read_as_text(hall: Server) -> None:
+    run = (await submitted(hall, line('a [prompt="Do $goal"];', "a")))["id"]
+    base = f"/pipelines/{run}/stages/a"
+    prompt = await hall.client.get(f"{base}/prompt")
+    assert prompt.headers["content-type"] == "text/plain; charset=utf-8"
+    assert prompt.text.endswith("Do ship it")
+    answer = await hall.client.get(f"{base}/outputs/response", params={"visit": 1})
+    assert answer.text == "[Simulated] Response for stage: a"
+    verdict = await hall.client.get(f"{base}/outputs/verdict")
+    assert json.loads(verdict.text)["outcome"] == "success"
+    assert (
+        "left no stdout: it has response, verdict"
+        in (await hall.json("GET", f"{base}/outputs/stdout", 404))["detail"]
+    )
+    assert "unknown output" in (await hall.json("GET", f"{base}/outputs/nothing", 422))["detail"]
+    assert "no record of visit 9" in (await hall.json("GET", f"{base}/prompt?visit=9", 404))["detail"]
+    await hall.json("GET", f"/pipelines/{run}/stages/none/prompt", 404)

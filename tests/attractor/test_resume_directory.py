@@ -108,6 +108,8 @@ async def test_a_directory_goes_on_on_another_machine_as_if_nothing_had_happened
     class Copied(Script):
         """The directory as a crash would leave it while b is at work."""
 
+        effect = "read"
+
         async def run(self, node: Stage, prompt: str, context: PipelineContext) -> Any:
             if node.id == "b":
                 await until(lambda: checkpoint(logs)["next_node"] == "b")

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from holdfast import Holdfast
+from holdfast import Agent, Holdfast, Scripted, tool, tool_call
+from holdfast.attractor.backends.model import ModelBackend
 from holdfast.attractor.outcome import StageOutcome
 from holdfast.attractor.registry import HandlerRegistry
 from holdfast.attractor.runner import Runner
@@ -146,3 +147,77 @@ async def test_files_of_a_worktree_are_kept_if_a_person_says_that_the_stage_succ
         for name in git(repo, "for-each-ref", "--format=%(refname)", "refs/holdfast/*/result").split()
     }
     assert files(repo, refs(repo, run)["result"]) == {"base.txt": "one", "made.txt": "made"}
+
+
+@pytest.mark.covers("CP2-D3")
+async def test_a_function_is_asked_about_on_another_store(
+    hf: Holdfast, elsewhere: Holdfast, tmp_path: Path
+) -> None:
+    logs, moved = tmp_path / "logs", tmp_path / "moved"
+    ends: list[bool] = []
+
+    async def answer(prompt: str) -> str:
+        with (tmp_path / "ran").open("a") as file:
+            file.write("ran\n")
+        if not ends:
+            await asyncio.Event().wait()
+        return "done"
+
+    source = line('tell [prompt="tell it"];', "tell")
+    await left_running(Runner(hf, backend=answer, logs_root=logs), source, lambda: ran(tmp_path) == ["ran"])
+    shutil.copytree(logs, moved)
+    ends.append(True)
+    assert await answered(elsewhere, Runner(elsewhere, backend=answer), moved, DONE) == "success"
+    assert ran(tmp_path) == ["ran"]
+
+
+def a_helper(folder: Path, *, ends: bool = True) -> Any:
+    """An agent that is a tool, and that has a tool which changes something."""
+
+    @tool
+    async def announce(text: str) -> str:
+        """Announces it."""
+        with (folder / "ran").open("a") as file:
+            file.write("ran\n")
+        if not ends:
+            await asyncio.Event().wait()
+        return "announced"
+
+    inner = Scripted(tool_call("announce", text="x"), lambda request: request.messages[-1].text)
+    return Agent("helper", model=inner, tools=[announce]).as_tool()
+
+
+@pytest.mark.covers("CP2-D3")
+async def test_tools_of_an_agent_that_is_a_tool_are_asked_about_on_another_store(
+    hf: Holdfast, elsewhere: Holdfast, tmp_path: Path
+) -> None:
+    logs, moved = tmp_path / "logs", tmp_path / "moved"
+    source = line('tell [prompt="tell it"];', "tell")
+
+    stuck = a_helper(tmp_path, ends=False)
+    first = ModelBackend(model=Scripted(tool_call("helper", task="x"), "told"), tools=[stuck])
+    begun = Runner(hf, backend=first, logs_root=logs)
+    await left_running(begun, source, lambda: ran(tmp_path) == ["ran"])
+    shutil.copytree(logs, moved)
+    second = ModelBackend(model=Scripted("told"), tools=[a_helper(tmp_path)])
+    assert await answered(elsewhere, Runner(elsewhere, backend=second), moved, DONE) == "success"
+    assert ran(tmp_path) == ["ran"]
+
+
+async def test_hooks_and_approvals_reach_the_tools_of_an_agent_that_is_a_tool(
+    hf: Holdfast, tmp_path: Path
+) -> None:
+    def asks(*answers: Any) -> ModelBackend:
+        return ModelBackend(model=Scripted(*answers), tools=[a_helper(tmp_path)])
+
+    hooked = line('tell [prompt="tell it", tool_hooks.pre="exit 3"];', "tell")
+    backend = asks(tool_call("helper", task="x"), lambda request: request.messages[-1].text)
+    result = await Runner(hf, backend=backend, logs_root=tmp_path / "hooked").run(hooked)
+    assert "the call was not made: tool_hooks.pre ended with exit code 3" in result.context["last_response"]
+    for number, names in enumerate(("all", "announce")):
+        approved = line(f'tell [prompt="tell it", tool_approval={names}];', "tell")
+        runner = Runner(
+            hf, backend=asks(tool_call("helper", task="x"), "done"), logs_root=tmp_path / str(number)
+        )
+        assert (await runner.run(approved)).status == "waiting"
+    assert ran(tmp_path) == []

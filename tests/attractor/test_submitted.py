@@ -222,6 +222,7 @@ async def test_prompts_of_a_submitted_pipeline_get_no_tools_of_the_machine(
 RUNS: Final = {
     "agent": line("a [agent=claude];", "a"),
     "tool_command": line('a [shape=parallelogram, tool_command="touch ran"];', "a"),
+    "tools": line("a [tools=shell];", "a"),
     "tool_hooks.pre": line('a [tool_hooks.pre="touch ran"];', "a"),
     "tool_hooks.post": line('a [tool_hooks.post="touch ran"];', "a"),
     "stack.child_resolve": line(
@@ -244,7 +245,9 @@ async def test_everything_that_a_document_brings_to_a_worker_is_refused_there(
     git(tmp_path, "init", "--quiet")
     provider.says(Answer(calls=[("c1", "look", {})]), Answer("done"))
     with pytest.raises(RequirementsMissingError, match="this worker does not run commands") as refused:
-        await _advanced(hf, RUNS[attribute], tmp_path / "logs", backend(provider, tools=[look]))
+        await _advanced(
+            hf, RUNS[attribute], tmp_path / "logs", backend(provider, tools=[look], kits=["shell"])
+        )
     assert refused.value.facts["missing"] == [ALLOW_CODE]
     assert not (tmp_path / "ran").exists()
     assert git(tmp_path, "for-each-ref") == ""

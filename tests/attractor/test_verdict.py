@@ -397,3 +397,19 @@ async def test_the_score_of_a_verdict_ranks_branches(hf: Holdfast, tmp_path: Pat
     )
     result = await run(hf, text, tmp_path, backend=answer)
     assert result.context["parallel.fan_in.best_id"] == "y"
+
+
+async def test_a_verdict_changes_no_attribute_of_the_graph(hf: Holdfast, tmp_path: Path) -> None:
+    updates = {"graph.goal": "another", "graph.budget_usd": "9", "internal.x": 1, "red": 2}
+
+    def answer(prompt: str) -> str:
+        return f"done\n{block(outcome='success', context_updates=updates)}"
+
+    result = await run(hf, line("a;", "a"), tmp_path, backend=answer)
+    assert result.context["graph.goal"] == "ship it"
+    assert "graph.budget_usd" not in result.context
+    assert result.context["red"] == 2
+    events = await (await hf.service()).events(result.run_id)
+    logs = [str(event.data["data"]) for event in events if event.type == "node.emitted"]
+    expected = "stage a cannot change attributes of the graph: graph.budget_usd, graph.goal stays as it was"
+    assert expected in logs

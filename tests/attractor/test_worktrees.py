@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.attractor.runner import PipelineResult, Runner
-from holdfast.errors import InputError
+from holdfast.errors import InputError, PipelineInvalidError
 from holdfast.store.rows import RunFilter
 from tests.attractor.repositories import files, git, made, refs, state
 from tests.attractor.run import dot
@@ -74,6 +75,22 @@ async def test_branches_work_on_copies_and_the_following_stages_on_the_merge(
     assert found.context["parallel.fan_in.merged"] == ["a", "b"]
     assert not (tmp_path / "logs/worktrees").exists()
     assert git(repo, "worktree", "list", "--porcelain").count("worktree ") == 1
+
+
+async def test_what_a_failed_run_keeps_is_removed_as_documented(hf: Holdfast, tmp_path: Path) -> None:
+    repo, logs = made(tmp_path / "repo"), tmp_path / "logs"
+    found = await ran(hf, logs, pipeline(repo, "echo a > a.made", "true", after="false"))
+    assert found.status == "fail"
+    # The stage after the merge failed, and can be resumed in its files.
+    assert (logs / "worktrees/result/a.made").exists()
+    page = Path(__file__).parents[2] / "docs/how-to/worktrees.md"
+    blocks = [block.strip().splitlines() for block in page.read_text().split("```text")[1:]]
+    removes, deletes = next(lines for lines in blocks if "prune" in lines[0])[:2]
+    for line in (removes.replace("OUT", str(logs)), deletes.replace("RUN", found.run_id)):
+        subprocess.run(["/bin/sh", "-ec", line], cwd=repo, check=True)  # noqa: ASYNC221
+    assert refs(repo, found.run_id) == {}
+    assert git(repo, "worktree", "list", "--porcelain").count("worktree ") == 1
+    assert not (logs / "worktrees").exists()
 
 
 @pytest.mark.covers("CP2-G3")
@@ -302,6 +319,18 @@ async def test_ignored_files_and_stores_of_holdfast_are_left_out(hf: Holdfast, t
     assert set(files(repo, refs(repo)["base/fan.1"])) == {".gitignore"}
 
 
+@pytest.mark.covers("CP2-G2")
+@pytest.mark.parametrize("logs", [".holdfast/logs/one", "build/[a]*/one"])
+async def test_run_directory_may_be_in_a_folder_that_git_ignores(
+    hf: Holdfast, tmp_path: Path, logs: str
+) -> None:
+    repo = made(tmp_path / "repo", **{".gitignore": ".holdfast\nbuild/\n"})
+    found = await ran(hf, repo / logs, pipeline(repo, "echo a > a", "echo b > b"))
+    assert found.succeeded, found.outcome
+    assert set(files(repo, refs(repo)["base/fan.1"])) == {".gitignore"}
+    assert {"a", "b"} <= set(files(repo, refs(repo)["result"]))
+
+
 async def test_agent_cannot_choose_the_commit_of_the_next_stage(hf: Holdfast, tmp_path: Path) -> None:
     repo = made(tmp_path / "repo")
     told = json.dumps({"outcome": "success", "context_updates": {"workspace.commit": "0" * 40, "k": 1}})
@@ -397,6 +426,19 @@ async def test_run_is_refused_where_worktrees_cannot_be_made(
         await ran(hf, tmp_path / "logs", pipeline(repo, "true", "true"))
     assert await nothing_created(hf)
     assert not (tmp_path / "logs").exists()
+
+
+async def test_faults_of_the_document_and_of_the_machine_are_shown_together(
+    hf: Holdfast, tmp_path: Path
+) -> None:
+    source = pipeline(tmp_path / "repo", "true", "true").replace(
+        "workspace=worktree", "workspace=worktree, merge=sideways"
+    )
+    with pytest.raises(PipelineInvalidError) as refused:
+        await ran(hf, tmp_path / "logs", source)
+    assert "sideways" in refused.value.message
+    assert f"the folder {tmp_path / 'repo'} does not exist" in refused.value.message
+    assert await nothing_created(hf)
 
 
 async def test_run_needs_git_and_workers_with_it_announce_it(

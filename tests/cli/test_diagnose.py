@@ -48,6 +48,14 @@ def test_failed_run_shows_its_stage_its_output_and_how_to_continue(cli: Cli) -> 
     assert f"holdfast resume {run[:8]}" in " ".join(lines)
 
 
+def test_failed_branches_are_named_with_their_reasons(cli: Cli) -> None:
+    stages = f"""fan [shape=component]; join [shape=tripleoctagon];
+    a [{TOOL}="echo 'no such table' >&2; exit 2"]; b [{TOOL}="exit 7"];"""
+    run = started(cli, dot(stages, "start -> fan; fan -> a -> join; fan -> b -> join; join -> done"))
+    why = next(each for each in diagnosed(cli, run) if each.startswith("Why"))
+    assert "all parallel candidates failed (a: exit code 2: no such table; b: exit code 7" in why
+
+
 def test_open_question_is_shown_with_its_answers(cli: Cli) -> None:
     gate = dot('g [shape=hexagon, label="Ship it?"]; a;', LINKS)
     run = started(cli, gate)

@@ -14,7 +14,7 @@ from tools import ledger
 HOLDS = "CP|AS|NO|RE|EX|RS|CA|RA|RC|RM|SK|FM|TP|HI|LI|MX"
 PLATFORM = "CV|FL|SC|BP|TO|QB|QU|MB|BS|WB|IN"
 REFERENCE_CODE = re.compile(
-    rf"(D|G|R|RF|RS-[A-Z]+|AT|{HOLDS}|{PLATFORM})-\d+|(AT-A|CP2-[A-Z])\d+|[EPQC]\d+b?"
+    rf"(D|G|R|RF|RS-[A-Z]+|AT|TD|SC2|{HOLDS}|{PLATFORM})-\d+|(AT-A|CP2-[A-Z])\d+|[EPQC]\d+b?"
 )
 BENCH = ledger.ROOT / "bench"
 STORES = ("memory", "sqlite", "postgres", "mariadb")

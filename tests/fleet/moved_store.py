@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from hashlib import sha256
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -160,9 +161,12 @@ async def _small_things(store: Store, home: Home) -> None:
     await store.report_late(home.failed, 3, b"late word")
     message = NewMessage(id="m-1", tenant="acme", scope="s", queue="q", payload=b'{"a":1}', digest="d")
     await store.publish_message(message)
-    checkpoint = GraphCheckpointRow(id="1", parent=None, ns="", body=b"body", digest=b"1", values=(5,))
+    checkpoint = GraphCheckpointRow(id="1", parent=None, ns="", body=b"body", digest=b"1", values=(-5,))
     wrote = GraphWriteRow(checkpoint="1", ns="", task="t", path="", channel="c", idx=0, data=b"w")
-    value = GraphValueRow(number=5, channel="c", data=b"v", base=None)
+    # Compressed values have negative numbers, large ones are blobs.
+    large = sha256(b"large").digest()
+    await store.put_blob(large, 5, b"large")
+    value = GraphValueRow(number=-5, channel="c", data=large, blob_digest=large)
     thread = GraphBatch(
         tenant="acme", thread="t-1", checkpoints=(checkpoint,), values=(value,), writes=(wrote,)
     )
@@ -195,7 +199,8 @@ async def portrait(hf: Holdfast) -> dict[str, Any]:
     seen["outbox"] = await store.list_outbox()
     seen["graph thread"] = (
         await store.graph_checkpoint("acme", "t-1", ""),
-        await store.graph_values("acme", "t-1", [5]),
+        await store.graph_values("acme", "t-1", [-5]),
+        await store.blob(sha256(b"large").digest()),
     )
     seen["memories"] = await store.find_memories(tenant="default", scope="telling", query="", limit=99)
     return seen

@@ -36,9 +36,11 @@ async def filled(address: str, store: Store, flow: str, gate: str, priority: int
 
 async def blocks(connection: Any, address: str) -> int:
     """How many pages the claim's question reads."""
-    text = statement(claim._AND_LINES, schema_of(address))  # pyright: ignore[reportPrivateUsage]
+    text = statement(claim._IN_WINDOW[False], schema_of(address))  # pyright: ignore[reportPrivateUsage]
     explained = f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {text}"
-    (found,) = await connection.fetchrow(explained, None, ["main"], ["v1"], [], False, 10)
+    (found,) = await connection.fetchrow(
+        explained, None, ["main"], ["v1"], [], False, None, None, None, None, 10, 10, 10
+    )
     plan = json.loads(found)[0]["Plan"]
     return plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]
 

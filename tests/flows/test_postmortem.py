@@ -289,10 +289,13 @@ async def test_report_tells_that_a_failed_run_was_repaired_and_resumed(hf: Holdf
 
     flow.start(work)
     run = (await flow.run({}, on=hf)).run_id
+    failed = await (await hf.service()).get(run)
     fails.clear()
     (await flow.resume(run, on=hf)).expect()
     result = await examined(hf, run)
     assert result.status == "completed"
+    assert failed.ended_at is not None
+    assert result.troubles[0].at <= failed.ended_at, "when it failed, not when it was resumed"
     ((node, error, how),) = handled(result)
     assert (node, error) == ("work", "NotDone: not yet")
     assert how == "the run failed, and was resumed: run again as attempt 2"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -10,10 +11,13 @@ import pytest
 
 from holdfast import END, Context, Flow, Holdfast
 from holdfast.errors import HoldDecidedError, InputError
+from holdfast.runs.preview import preview
 from holdfast.runs.preview.outcome import PreviewEntry
-from holdfast.runs.preview.preview import HoldPreview
+from holdfast.runs.preview.preview import HoldPreview, preview_hold
+from holdfast.runs.preview.stop_effects import STUCK
 from holdfast.store.rows import RunFilter
 from holdfast.types.hold import HoldRow
+from tests.deadlines import HANG
 
 pytestmark = pytest.mark.anyio
 
@@ -326,3 +330,43 @@ async def test_effects_after_many_steps_are_told_and_of_very_many_the_first(tmp_
     assert sum(entry.kind == "effect" for entry in found) == 200
     assert "Runs 131 more steps without outside effects." in [entry.text for entry in found]
     assert found[-1].text == "30 more effects, questions and failures are not shown."
+
+
+@pytest.mark.covers("WEB-PREVIEW")
+@pytest.mark.parametrize("kind", ["node", "step"])
+async def test_code_that_never_returns_costs_previews_two_threads_and_not_one_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr(preview, "PATIENCE", 0.2)
+    release, inside = threading.Event(), list[int]()
+
+    def stay() -> None:
+        inside.append(1)
+        release.wait(HANG)
+
+    flow: Flow[Any] = Flow("stuck")
+    ask = flow.hold("ask", prompt="Go on?", options=["yes"])
+    if kind == "node":
+
+        @flow.node(effect="pure")
+        def work(_s: dict[str, Any]) -> None:
+            stay()
+
+    else:
+
+        @flow.node(effect="pure")
+        async def work(_s: dict[str, Any], ctx: Context) -> None:
+            await ctx.step("stays", stay, effect="pure")
+
+    flow.chain(ask, "work")
+    flow.start(ask)
+    async with Holdfast(f"sqlite:{tmp_path / 's.db'}") as hf:
+        hold = await asked(hf, flow)
+        service = await hf.service()
+        try:
+            for _ in range(5):
+                found = await preview_hold(service, hold)
+            assert len(inside) == 2
+            assert STUCK in str(texts(found))
+        finally:
+            release.set()

@@ -342,6 +342,21 @@ FAULTS = (
         "        if True:\n",
         ("tests/mariadb/test_failover.py",),
     ),
+    # ---- commands of models, functions that answer stages
+    Fault(
+        "commands of a model outlive a worker that was killed",
+        "agents/command_supervisor.py",
+        "            if self._control in ready:\n",
+        "            if False:\n",
+        ("tests/agents/test_coding_killed.py",),
+    ),
+    Fault(
+        "a function is called again after a crash without a question",
+        "attractor/backends/call.py",
+        "or Effect.external\n",
+        "or Effect.read\n",
+        ("tests/attractor/test_backend_killed.py",),
+    ),
     # ---- worktrees of pipelines
     Fault(
         "the bases of a run are lost when its directory continues elsewhere",

@@ -65,6 +65,25 @@ PLAIN_WORDS: Final = (
 )  # fmt: skip
 
 
+DAYS: Final = (
+    "2026-02-29", "2024-02-29", "0000-01-01", "2026-13-01", "2026-2-1", "\u0662026-01-01", "9999-12-31",
+    "0001-01-01",
+)  # fmt: skip
+DECIDED: Final = (
+    *(f'decided_by:"{value}"' for value in (*VALUES, *ASSIGNEES)),
+    *(f"decided_by{sign}a" for sign in SIGNS),
+    *(f"decided{sign}{value}" for sign in SIGNS for value in ("2026-02-28", "2d")),
+    *(f'decided<"{value}"' for value in LENGTHS),
+    *(f"decided:{value}" for value in DAYS),
+    "decided>=2026-11-01 decided<2026-12-01 decided_by:kim",
+    "decided_by:me status:any",
+    "decided_by:policy:small",
+    "decided_by:kim,sam",
+    "decided_by:user:Kim@Example.ORG",
+    "decidedby:kim",
+)
+
+
 def queries(of: str) -> Iterator[str]:
     yield from PLAIN_WORDS
     names = ("status", "assignee", "group", "role", "flow", "type", "tag", "run", "key", "priority", "has")
@@ -83,6 +102,8 @@ def queries(of: str) -> Iterator[str]:
         yield from (f"{name}{sign}1d" for sign in SIGNS)
         yield from (f'{name}<"{value}"' for value in LENGTHS)
     yield "due:overdue"
+    if of == "holds":
+        yield from DECIDED
 
 
 def read(of: str, query: str) -> dict[str, Any]:

@@ -147,8 +147,8 @@ def test_a_document_is_changed_on_the_canvas_deployed_started_and_decided(
     page.get_by_role("link", name=re.compile("^Inbox")).click()
     page.get_by_role("link", name="All", exact=True).click()
     page.get_by_role("button", name=re.compile("Pay 42 to Ada")).click()
-    page.get_by_role("button", name="approve", exact=True).click()
-    expect(page.locator(".toast")).to_contain_text("approve")
+    page.get_by_role("button", name="Approve", exact=True).click()
+    expect(page.locator(".toast")).to_contain_text("Approve")
     picture(page, "story-canvas-decided")
     page.goto(f"{server.address}/runs/{run}")
     expect(page.get_by_text("Completed", exact=True)).to_be_visible()
@@ -601,3 +601,35 @@ def test_a_thousand_nodes_are_drawn_and_one_more_opens_as_text_that_says_why(
             save(page)
             assert "source: n499, target: middle" in saved_text(server, "large-1000")
         picture(page, f"editor-{count}")
+
+
+@pytest.mark.covers("WB-41", "WB-50")
+def test_a_long_panel_scrolls_by_itself_and_the_page_does_not(open_page: Opener, server: WebServer) -> None:
+    """What is hidden for the eye in a part that scrolls made the page three times as long as the window."""
+    trip(server, "tall")
+    page = open_page("/editor/tall")
+    node(page, "ask").click()
+    expect(page.get_by_label("Prompt").first).to_be_visible()
+    longer = page.evaluate("document.documentElement.scrollHeight - innerHeight")
+    assert longer <= 0
+    panel = page.locator(".editor-part").first
+    assert panel.evaluate("part => part.scrollHeight - part.clientHeight") > 0
+
+
+@pytest.mark.covers("WB-43")
+def test_the_preview_of_a_form_fills_fields_of_the_input_by_both_names(
+    open_page: Opener, server: WebServer
+) -> None:
+    server.api(
+        "POST",
+        "/v1/flows",
+        {
+            "source": TRIP.replace("NAME", "named").replace(
+                "Pay {{amount}}", "Pay {{input.amount}} of {{amount}}"
+            )
+        },
+    )
+    page = open_page("/editor/named")
+    node(page, "ask").click()
+    page.get_by_role("tab", name="Form").click()
+    expect(page.get_by_role("region", name="Preview")).to_contain_text(re.compile(r"Pay (\S+) of \1\?"))

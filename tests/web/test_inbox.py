@@ -195,7 +195,7 @@ def test_many_are_decided_after_a_preview_and_failures_stay_selected(
 ) -> None:
     first, second, third = (server.claim(f"B-{each}", "short") for each in "123")
     page = open_page(f"/inbox/mine/{first['id']}?q=flow%3Ashort")
-    expect(page.get_by_role("button", name="agree", exact=True)).to_be_visible()
+    expect(page.get_by_role("button", name="Agree", exact=True)).to_be_visible()
     # The key selects a row of the list, which may come after the question.
     expect(page.get_by_label("Select: Agree to B-1?")).to_be_visible()
     press(page, "x")
@@ -203,14 +203,14 @@ def test_many_are_decided_after_a_preview_and_failures_stay_selected(
         page.get_by_label(f"Select: Agree to B-{each}?").check()
     bulk = page.get_by_role("region", name="Select several")
     expect(bulk).to_contain_text("3 selected")
-    bulk.get_by_role("button", name="agree", exact=True).click()
-    expect(bulk).to_contain_text("agree would be applied to 3 questions.")
+    bulk.get_by_role("button", name="Agree", exact=True).click()
+    expect(bulk).to_contain_text("Agree would be applied to 3 questions.")
     inspect(page, "inbox-bulk")
     assert server.api("GET", f"/v1/holds/{first['id']}")["status"] == "pending"
     server.api("POST", f"/v1/holds/{second['id']}/resolve", {"decision": "refuse"})
-    bulk.get_by_role("button", name="Confirm: agree (3)").click()
-    expect(bulk).to_contain_text("agree will be applied to 2 questions. 1 was left out and stays selected:")
-    expect(page.locator(".toast")).to_contain_text("agree (2) in")
+    bulk.get_by_role("button", name="Confirm: Agree (3)").click()
+    expect(bulk).to_contain_text("Agree was chosen for 2 questions. 1 was left out and stays selected:")
+    expect(page.locator(".toast")).to_contain_text("Agree (2) in")
     expect(bulk).to_contain_text("1 selected")
     expect(bulk.get_by_role("listitem")).to_contain_text("already decided")
     inspect(page, "inbox-bulk-done")

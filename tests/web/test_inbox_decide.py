@@ -57,7 +57,7 @@ def test_only_enter_after_a_digit_decides_and_only_what_was_shown(
     page = open_page(f"/inbox/mine/{first['id']}?q=flow%3Ashort")
     confirm = page.get_by_role("button", name=re.compile("^Confirm"))
     # The key x selects the row, and the bar of a selection has a button of this name too.
-    agree = page.get_by_role("article").get_by_role("button", name="agree", exact=True)
+    agree = page.get_by_role("article").get_by_role("button", name="Agree", exact=True)
     expect(agree).to_be_visible()
     for key in ("9", "ArrowLeft", "PageDown", "x", "h", " ", "Escape"):
         title(page)
@@ -69,7 +69,7 @@ def test_only_enter_after_a_digit_decides_and_only_what_was_shown(
     # A change by another person disarms, also if Enter comes at once.
     title(page)
     page.keyboard.press("1")
-    expect(confirm).to_have_text(re.compile("^Confirm: agree"))
+    expect(confirm).to_have_text(re.compile("^Confirm: Agree"))
     server.api("POST", f"/v1/holds/{first['id']}/claim", {})
     expect(confirm).to_be_hidden()
     page.keyboard.press("Enter")
@@ -251,7 +251,7 @@ def make_late(route: Route) -> None:
 
 CLICK_AT_ONCE = """hold => new MutationObserver(() => {
   const all = [...document.querySelectorAll(".decisions button")];
-  const button = all.find((each) => each.textContent.includes("agree"));
+  const button = all.find((each) => each.textContent.includes("Agree"));
   if (!button || !location.pathname.includes(hold)) return;
   window.clicks = (window.clicks ?? 0) + 1;
   button.click();
@@ -262,7 +262,7 @@ CLICK_AT_ONCE = """hold => new MutationObserver(() => {
 def test_the_second_click_of_a_double_click_decides_nothing(server: WebServer, open_page: Opener) -> None:
     first, second = server.claim("W-1", "short"), server.claim("W-2", "short")
     page = open_page(f"/inbox/mine/{first['id']}?q=flow%3Ashort+W-")
-    agree = page.get_by_role("article").get_by_role("button", name="agree", exact=True)
+    agree = page.get_by_role("article").get_by_role("button", name="Agree", exact=True)
     expect(agree).to_be_visible()
     page.evaluate(CLICK_AT_ONCE, second["id"])
     agree.click()
@@ -279,7 +279,7 @@ def test_the_second_click_of_a_double_click_decides_nothing(server: WebServer, o
 def test_a_page_decides_for_nobody_but_the_person_who_opened_it(server: WebServer, open_page: Opener) -> None:
     hold = server.claim("V-1", "short")
     page = open_page(f"/inbox/all/{hold['id']}", expected="status of 40")
-    agree = page.get_by_role("article").get_by_role("button", name="agree", exact=True)
+    agree = page.get_by_role("article").get_by_role("button", name="Agree", exact=True)
     expect(agree).to_be_visible()
     token = server.api("POST", "/v1/tokens", {"subject": "user:ann", "roles": ["admin"]})["token"]
     page.context.clear_cookies()  # the session of the fixture lives on
@@ -369,5 +369,5 @@ def test_a_list_of_decided_questions_says_who_decided_each_and_when(
     server.api("POST", f"/v1/holds/{hold['id']}/resolve", {"decision": "refuse"})
     page = open_page("/inbox/all?q=status%3Aresolved%20flow%3Ashort")
     row = page.locator(f"[data-row='{hold['id']}']")
-    expect(row).to_contain_text("refuse")
+    expect(row).to_contain_text("Refuse")
     expect(row).to_contain_text("by local just now")

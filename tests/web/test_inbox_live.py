@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, Request, Response, WebSocketRoute, expect
 
-from tests.web.conftest import Opener, Told, WebServer, inspect
+from tests.web.conftest import Opener, Told, WebServer, inspect, show
 from tests.web.people import open_hold, signed_in
 
 pytestmark = pytest.mark.xdist_group("web-2")
@@ -51,7 +51,7 @@ def test_rows_change_in_place_new_ones_wait_and_gone_ones_are_dimmed(
     fresh = page.get_by_role("button", name="2 new")
     expect(fresh).to_be_visible()
     expect(row(page, "K-2")).to_have_class(re.compile("dimmed"))
-    expect(row(page, "K-2")).to_contain_text("refuse")
+    expect(row(page, "K-2")).to_contain_text("Refuse")
     expect(row(page, "K-3")).to_have_class(re.compile("dimmed"))
     expect(row(page, "K-3")).to_contain_text("no longer here")
     shown = page.locator(".rows [data-row]").count()
@@ -249,3 +249,33 @@ def test_a_person_who_is_gone_without_saying_so_is_no_longer_shown(
     expect(viewing).to_be_visible()
     page.clock.fast_forward(31_000)
     expect(viewing).to_be_hidden()
+
+
+@pytest.mark.covers("WB-5", "WB-8")
+def test_what_comes_into_an_empty_list_is_shown_at_once(open_page: Opener, server: WebServer) -> None:
+    """Nothing can move there, and "No question waits for you" beside "1 new" would be wrong."""
+    page = open_page("/inbox/all?q=key:first-of-all")
+    expect(page.get_by_text("Clear")).to_be_visible()
+    run = server.api(
+        "POST",
+        "/v1/runs",
+        {"flow": "claims", "input": {"number": "F-1"}, "instance_key": "first-of-all", "wait": 60},
+    )
+    assert run["status"] == "pending_input"
+    expect(page.get_by_role("list", name="Questions").get_by_role("listitem")).to_have_count(1)
+    expect(page.get_by_role("button", name="1 new")).to_have_count(0)
+
+
+@pytest.mark.covers("WB-1", "WB-20")
+def test_a_link_to_a_tab_opens_at_the_tab_and_moving_on_begins_at_the_top(
+    open_page: Opener, server: WebServer
+) -> None:
+    holds = [server.claim(f"T-{each}", "claims") for each in "12"]
+    page = open_page(f"/inbox/mine/{holds[0]['id']}?tab=flow", height=500)
+    page.reload()  # the page of another test may be shown anew without loading it
+    tabs = page.get_by_role("navigation", name="About this question")
+    expect(page.get_by_role("region", name="What each decision would do")).to_contain_text("preview")
+    expect(tabs).to_be_in_viewport()
+    show(page, f"/inbox/mine/{holds[1]['id']}?tab=flow")
+    expect(page.locator(".hold-title")).to_contain_text("T-2")
+    expect(page.locator(".hold-title")).to_be_in_viewport()

@@ -11,7 +11,10 @@ from tests.web.conftest import Opener, WebServer, inspect, too_wide
 from tests.web.query_corpus import FILE, corpus
 
 pytestmark = pytest.mark.xdist_group("web")
-NAMES = "age, assignee, due, flow, group, has, key, priority, role, run, status, tag, text, type"
+NAMES = (
+    "age, assignee, decided, decided_by, due, flow, group, has, key, priority, role, run, status, tag, text, "
+    "type"
+)
 
 
 @pytest.mark.covers("WB-15")

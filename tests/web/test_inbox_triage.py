@@ -39,11 +39,11 @@ def test_twenty_questions_are_decided_by_keys_alone(server: WebServer, open_page
     for number in range(20):
         shown = page.locator(".hold-title")
         expect(shown).to_have_text(f"Agree to G-{number:02}?")
-        expect(page.get_by_role("button", name="agree", exact=True)).to_be_visible()
+        expect(page.get_by_role("button", name="Agree", exact=True)).to_be_visible()
         page.keyboard.press("2" if number % 5 == 0 else "1")
         expect(page.get_by_role("button", name=re.compile("^Confirm"))).to_be_visible()
         page.keyboard.press("Enter")
-        expect(page.locator(".toast")).to_contain_text("refuse" if number % 5 == 0 else "agree")
+        expect(page.locator(".toast")).to_contain_text("Refuse" if number % 5 == 0 else "Agree")
     for _ in range(300):
         # The message of the last decision may still be that of the one before.
         query = "/v1/holds?q=flow:brief%20G-&view=all&status=pending&limit=100"
@@ -54,7 +54,7 @@ def test_twenty_questions_are_decided_by_keys_alone(server: WebServer, open_page
     assert by <= {"user:local"}
     for number in (0, 19):
         (found,) = server.api("GET", f"/v1/holds?q=%22G-{number:02}%22&view=all&limit=5")["items"]
-        expect_decided(page, server, found["id"], "refuse" if number == 0 else "agree")
+        expect_decided(page, server, found["id"], "Refuse" if number == 0 else "Agree")
 
 
 def expect_decided(page: Page, server: WebServer, hold: str, label: str) -> None:
@@ -80,7 +80,7 @@ def test_two_people_on_one_question_are_told_who_was_first(
         open_hold(mine, server, hold)
         open_hold(theirs, server, hold, "all")
         for page in (mine, theirs):
-            expect(page.get_by_role("button", name="agree", exact=True)).to_be_visible()
+            expect(page.get_by_role("button", name="Agree", exact=True)).to_be_visible()
             title(page)
             page.keyboard.press("1" if page is mine else "2")
         first, second = (mine, theirs) if number % 2 else (theirs, mine)
@@ -92,7 +92,7 @@ def test_two_people_on_one_question_are_told_who_was_first(
         history = server.api("GET", f"/v1/holds/{hold['id']}/history")["items"]
         (actor,) = [each["actor"] for each in history if each["action"] == "placed"]
         won, lost = (mine, theirs) if actor == "user:local" else (theirs, mine)
-        expect(won.locator(".toast")).to_contain_text("agree" if won is mine else "refuse")
+        expect(won.locator(".toast")).to_contain_text("Agree" if won is mine else "Refuse")
         told = lost.get_by_role("region", name="What you typed")
         expect(told).to_contain_text(f"{actor.removeprefix('user:')} ")
     picture(mine, "inbox-two-people")
@@ -113,12 +113,12 @@ def test_what_changed_after_the_preview_is_left_out_with_the_reason(
     expect(rows(page)).to_have_count(1)
     page.get_by_label("Select: Agree to M-1?").check()
     bulk = page.get_by_role("region", name="Select several")
-    bulk.get_by_role("button", name="agree", exact=True).click()
-    expect(bulk).to_contain_text("agree would be applied to 1 question")
+    bulk.get_by_role("button", name="Agree", exact=True).click()
+    expect(bulk).to_contain_text("Agree would be applied to 1 question")
     # Meanwhile it is given to another person: the preview was right, the decision leaves it out and says why.
     server.api("POST", f"/v1/holds/{own['id']}/reassign", kim)
-    bulk.get_by_role("button", name="Confirm: agree (1)").click()
-    expect(bulk).to_contain_text("agree was applied to 0 questions. 1 was left out and stays selected:")
+    bulk.get_by_role("button", name="Confirm: Agree (1)").click()
+    expect(bulk).to_contain_text("Agree was applied to 0 questions. 1 was left out and stays selected:")
     expect(bulk.get_by_role("listitem")).to_have_text("Agree to M-1?: it changed since it was shown.")
     expect(bulk).not_to_contain_text(re.compile(rf"{own['id']}|user:|\d{{4}}-\d\d-\d\dT"))
     expect(bulk).to_contain_text("1 selected")
@@ -225,7 +225,7 @@ def test_a_hundred_thousand_questions_are_read_page_by_page(
                 page.locator(".row-choice").last.click(modifiers=["Shift"])
                 bulk = page.get_by_role("region", name="Select several")
                 expect(bulk).to_contain_text("At most 500 can be decided at once.")
-                expect(bulk.get_by_role("button", name="agree")).to_be_hidden()
+                expect(bulk.get_by_role("button", name="Agree")).to_be_hidden()
                 bulk.get_by_role("button", name="Clear the selection").click()
         # Rows of the beginning are let go for those that come.
         page.wait_for_function(SCROLLED_PAST, arg=2200, polling=100)

@@ -9,12 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from holdfast import Holdfast
 from holdfast.api.auth.grants import CredentialGrant
 from holdfast.api.auth.sessions import Sessions
-from tests.web.conftest import Opener, WebServer, inspect, picture, show, sign_in_as, violations
+from tests.web.conftest import Opener, Told, WebServer, inspect, picture, show, sign_in_as, violations
+from tests.web.people import signed_in as browser_of
 
 pytestmark = pytest.mark.xdist_group("web-2")
 
@@ -281,3 +282,23 @@ def test_a_token_that_starts_no_session_is_refused_with_the_command_that_does(
     refused = page.request.post(f"{server.address}/sign-in", form={"token": server.token})
     assert refused.status == 401
     assert "holdfast sign-in prints an address that signs a browser in." in refused.text()
+
+
+@pytest.mark.covers("WB-46")
+def test_other_tabs_go_to_the_sign_in_page_with_the_one_that_signs_out(
+    browser: Browser, server: WebServer, told: Told
+) -> None:
+    """At once: they would show what the person may not leave behind until they ask the server again."""
+    told.expected.add("ERR_FAILED")
+    context = browser_of(browser, server, "leaver", "admin")
+    one, other = context.new_page(), context.new_page()
+    for page in (one, other):
+        page.goto(f"{server.address}/runs")
+        expect(page.get_by_role("heading", name="Runs")).to_be_visible()
+    other.route("**/v1/**", lambda route: route.abort())  # it learns nothing from the server
+    one.get_by_role("button", name="Account of leaver").click()
+    one.get_by_role("menuitem", name="Sign out").click()
+    for page in (one, other):
+        expect(page).to_have_url(re.compile("/sign-in"))
+        expect(page.get_by_role("heading", name="Runs")).to_have_count(0)
+    context.close()

@@ -17,7 +17,7 @@ CORE = (
 )  # fmt: skip
 REST = (
     "cli", "demo", "testing", "integrations", "torture", "api", "attractor", "documents", "agents", "reports",
-    "queues", "frontends.document", "frontends.dot", "drawing", "client",
+    "queues", "frontends.document", "frontends.dot", "drawing", "drivers", "client",
 )  # fmt: skip
 # The core as one box for the packages outside of it.
 CORE_ID = "core"

@@ -3,6 +3,7 @@ import { type ReactNode, act } from "react";
 import { createRoot } from "react-dom/client";
 import { expect, it } from "vitest";
 import { FieldControl } from "@/components/FieldControl";
+import { Folded } from "@/components/Folded";
 import { FormFields } from "@/components/FormFields";
 import { Markdown } from "@/components/Markdown";
 import { Value } from "@/components/Value";
@@ -111,4 +112,21 @@ it("Markdown has no element of its own making", async () => {
   expect(place.querySelector("button")!.textContent).toBe("Download all (293 KiB)");
   expect(place.textContent!.length).toBeLessThan(5000);
   await act(async () => root.unmount());
+});
+
+it("a text that was opened stays open where it is shown anew", async () => {
+  const show = async () => {
+    const place = document.body.appendChild(document.createElement("div"));
+    const root = createRoot(place);
+    await act(async () => root.render(<Folded text={lines(60)}>{(shown) => <p>{shown}</p>}</Folded>));
+    return { place, root };
+  };
+  const first = await show();
+  await act(async () => first.place.querySelector("button")!.click());
+  await act(async () => first.root.unmount());
+  const again = await show();
+  expect(again.place.querySelector("p")!.textContent).toBe(lines(60));
+  await act(async () => again.place.querySelector("button")!.click());
+  await act(async () => again.root.unmount());
+  expect((await show()).place.querySelector("button")!.getAttribute("aria-expanded")).toBe("false");
 });

@@ -30,7 +30,7 @@ it("shows the form with sample data, and what an answer would lack", async () =>
   expect(place.textContent).toContain("62 % sure");
   expect(place.querySelector("[data-field=why]")).toBeNull();
   const [pay, reject] = [...place.querySelectorAll<HTMLButtonElement>(".decision-row button")];
-  expect([pay!.textContent, reject!.textContent]).toEqual(["pay", "Reject 7"]);
+  expect([pay!.textContent, reject!.textContent]).toEqual(["Pay", "Reject 7"]);
   await act(async () => reject!.click());
   expect(place.querySelector("[data-field=why] .field-error")!.textContent).toBe("is missing");
   await act(async () => root.unmount());
@@ -42,6 +42,9 @@ it("fills placeholders once, and keeps what others name", () => {
   const filters = "{{who.name | upper}}: {{note | default('none') | truncate(3)}}, {{amount | round(1)}} {{list | join('-') | lower}} {{nothing | upper}}";
   expect(filled(filters, { ...sample, amount: 12.25, list: ["A", "B"] })).toBe("NORDWERK: no…, 12.3 a-b ");
   expect(filled("{{list | length}}", { list: [1, 2] })).toBe(2);
+  // A field of the input, by its other name; a variable of that name comes first.
+  expect(filled("{{input.number}} {{ input.who.name }}", sample)).toBe("7 Nordwerk");
+  expect(filled("{{input.number}}", { ...sample, input: { number: 8 } })).toBe(8);
   expect(filled("{{list | first}} {{list | last}} {{who | json}}", { ...sample, list: [1, 2] })).toBe('1 2 {"name":"Nordwerk"}');
   expect(filled("{{text}}", { text: "{{number}}", number: 1 })).toBe("{{number}}");
   expect(["87%", 87, 0.87, "x", 300, "", null, true].map(confidenceOf)).toEqual([0.87, 0.87, 0.87, null, null, null, null, null]);

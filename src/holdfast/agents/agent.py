@@ -229,6 +229,15 @@ class AgentTool(Tool):
         )
         self.agent = agent
 
+    def with_each_tool(self, change: Callable[[Tool], Tool]) -> AgentTool:
+        """The same, with another tool in the place of each of its agent."""
+        made, agent = copy(self), copy(self.agent)
+        agent.tools = tuple(change(tool) for tool in agent.tools)
+        agent.toolkit = tuple(change(tool) for tool in agent.toolkit)
+        agent._by_name = {tool.name: tool for tool in agent.tools}  # pyright: ignore[reportPrivateUsage]
+        made.agent = agent
+        return made
+
     def task(self, arguments: str) -> str:
         return self.read(arguments)["task"]
 

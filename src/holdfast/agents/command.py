@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -13,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from holdfast.agents import command_supervisor
 from holdfast.agents.tool_environment import hide_secrets
 
 GRACE: Final = 2.0
@@ -21,7 +23,6 @@ MOST: Final = 64 * 2**20
 """Bytes of output that are kept: half of them from its beginning, half from its end."""
 _BLOCK: Final = 2**16
 _LAST_WORDS: Final = 1.0
-_POLL: Final = 0.05
 
 
 class CommandResult(msgspec.Struct, frozen=True):
@@ -35,60 +36,83 @@ class CommandResult(msgspec.Struct, frozen=True):
 async def run_command(
     command: str | Sequence[str],
     *,
-    cwd: str | Path,
+    cwd: str | Path | None,
     env: Mapping[str, str],
     timeout: float | None = None,
     most: int = MOST,
+    given: bytes = b"",
+    errors_only: bool = False,
 ) -> CommandResult:
     """A text is run by the shell. Processes that it leaves running are ended. Keys and passwords of this
-    process are hidden in what it prints."""
+    process are hidden in what it prints. A supervisor ends it at its limit, and when this process is gone.
+
+    `given`: its standard input. `errors_only`: keep what it writes to standard error alone. Raises OSError if
+    it cannot be started."""
     words = ("/bin/sh", "-c", command) if isinstance(command, str) else tuple(command)
-    # A pipe of our own: the end of the process must not wait for others that inherited its output.
-    read_end, write_end = os.pipe()
+    # Pipes of our own: the end of the process must not wait for others that inherited its output.
+    (output, output_end), (status, status_end), (control_end, control) = os.pipe(), os.pipe(), os.pipe()
     try:
         process = await asyncio.create_subprocess_exec(
+            *_supervisor_words(control_end, status_end, timeout),
             *words,
             cwd=cwd,
             env=dict(env),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=write_end,
-            stderr=write_end,
-            # A group of its own, so that background processes of the command can be ended with it.
+            stdin=asyncio.subprocess.PIPE if given else asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL if errors_only else output_end,
+            stderr=output_end,
+            pass_fds=(control_end, status_end),
+            # A Ctrl-C is for this process, which then ends the command.
             start_new_session=True,
         )
     except BaseException:
-        os.close(read_end)
+        for end in (output, status, control):
+            os.close(end)
         raise
     finally:
-        os.close(write_end)
-    kept = KeptOutput(most)
-    reading = asyncio.create_task(_read(read_end, kept))
+        for end in (output_end, status_end, control_end):
+            os.close(end)
+    kept, said = KeptOutput(most), KeptOutput(_BLOCK)
+    tasks = [asyncio.create_task(each) for each in (_read(output, kept), _read(status, said))]
     try:
-        timed_out = await _ended(process, timeout)
+        await process.communicate(given or None)
     finally:
-        _signal(process.pid, signal.SIGKILL)
+        # The supervisor ends the command when this pipe is closed, by us or with this process.
+        os.close(control)
+        report = _Report(said)
+        if report.group is not None and report.code is None:
+            _end(report.group)
         await process.wait()
         # A process in a session of its own may hold the pipe for ever.
-        with suppress(TimeoutError):
-            await asyncio.wait_for(reading, _LAST_WORDS)
-    return CommandResult(process.returncode or 0, hide_secrets(kept.text()), timed_out)
+        await asyncio.wait(tasks, timeout=_LAST_WORDS)
+        for task in tasks:
+            task.cancel()
+    report = _Report(said)
+    if report.error is not None:
+        raise OSError(report.error, os.strerror(report.error), words[0])
+    if report.group is None:
+        raise ChildProcessError(f"the supervisor of {words[0]} ended with {process.returncode}")
+    code = -signal.SIGKILL if report.code is None else report.code
+    return CommandResult(code, hide_secrets(kept.text()), report.timed_out)
 
 
-async def _ended(process: asyncio.subprocess.Process, timeout: float | None) -> bool:
-    """Whether it was ended because of its time limit: SIGTERM first, so that it can clean up."""
-    try:
-        async with asyncio.timeout(timeout):
-            await process.wait()
-    except TimeoutError:
-        _signal(process.pid, signal.SIGTERM)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(GRACE):
-                await process.wait()
-                # The shell may be gone before its children have cleaned up.
-                while _signal(process.pid, 0):  # noqa: ASYNC110
-                    await asyncio.sleep(_POLL)
-        return True
-    return False
+def _supervisor_words(control: int, status: int, timeout: float | None) -> list[str]:
+    # Without site packages and variables of Python: it needs neither, and starts faster.
+    return [
+        sys.executable, "-I", "-S", command_supervisor.__file__, str(control), str(status), str(timeout or 0),
+        str(GRACE),
+    ]  # fmt: skip
+
+
+class _Report:
+    """What the supervisor has said so far."""
+
+    def __init__(self, said: KeptOutput) -> None:
+        lines = [line.split(" ") for line in said.text().splitlines()]
+        found = {words[0]: int(words[1]) for words in lines if len(words) > 1}
+        self.group = found.get("pid")
+        self.error = found.get("error")
+        self.code = found.get("exit")
+        self.timed_out = ["timeout"] in lines
 
 
 async def _read(read_end: int, kept: KeptOutput) -> None:
@@ -134,10 +158,6 @@ class KeptOutput:
         return head.decode(errors="replace") + note + tail.decode(errors="replace")
 
 
-def _signal(group: int, number: int) -> bool:
-    """Whether there is such a group."""
-    try:
-        os.killpg(group, number)
-    except (ProcessLookupError, PermissionError):
-        return False
-    return True
+def _end(group: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, signal.SIGKILL)

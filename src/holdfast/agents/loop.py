@@ -98,6 +98,7 @@ class Conversation:
         self.messages: list[Message] = []
         self.turn = 0
         self.repairs = 0
+        self.malformed = 0
         self.waits = ModelWaits(at)
         self.tools = Toolbox(agent, at, uploads or {}, self._delegate)
         # It ended without an answer because of its own limits, which are recorded, and not because of an
@@ -297,11 +298,14 @@ class Conversation:
 
     def _count_repair(self, why: str) -> None:
         self.repairs += 1
-        if self.repairs > self.agent.max_repairs:
+        self._require_progress(self.repairs, why)
+
+    def _require_progress(self, unusable: int, why: str) -> None:
+        if unusable > self.agent.max_repairs:
             self.gave_up = True
             raise ModelReplyError(
                 f"{self.agent.model.name!r} gave agent {self.agent.name!r} no usable answer in "
-                f"{self.repairs} turns: {clean_text(why, 500)}",
+                f"{unusable} turns: {clean_text(why, 500)}",
                 hint="Correct the instructions or the schema, or raise max_repairs.",
                 agent=self.agent.name,
             )
@@ -322,9 +326,9 @@ class Conversation:
             self.messages.append(Message("tool", result.text, call=call.id, failed=result.failed))
         self.unrecorded = {str(index): each.text for index, each in enumerate(results) if not each.recorded}
         self._check_loop(calls)
-        # One usable call is progress; only a turn without any counts against max_repairs.
-        if all(result.malformed for result in results):
-            self._count_repair(results[-1].text)
+        # One usable call is progress: only turns in a row without any count, also in a long conversation.
+        self.malformed = self.malformed + 1 if all(result.malformed for result in results) else 0
+        self._require_progress(self.malformed, results[-1].text)
 
     async def _steered(self) -> list[str]:
         """The messages of people that arrived meanwhile, by their ids. An answer before one of them is not
@@ -333,11 +337,14 @@ class Conversation:
         if not self.agent.steerable or not self.at.is_root:
             return []
         box = self.at.ctx.steering
-        if not self.at.has(part) and not await box.waiting(taker):
+        if not self.at.has(part) and not await box.waiting(taker, self.at.ctx.node):
             return []
 
         async def take() -> list[dict[str, str]]:
-            return [{"id": each.id, "text": each.text, "by": each.by} for each in await box.take(taker)]
+            return [
+                {"id": each.id, "text": each.text, "by": each.by}
+                for each in await box.take(taker, self.at.ctx.node)
+            ]
 
         taken = await self.at.step(part, "steer", take, effect="read")
         self.messages += [Message("user", each["text"]) for each in taken]

@@ -18,6 +18,7 @@ from holdfast.errors import InputError, ModelError, ModelRefusedError, ModelRepl
 from holdfast.holds.egress import Egress, address_of, target_of
 from holdfast.model.calls.boundary import call
 from holdfast.types.backoff import Backoff
+from holdfast.types.redaction import redactor
 from holdfast.types.text import clean_text
 
 if TYPE_CHECKING:
@@ -129,6 +130,8 @@ class Endpoint:
                 f"the key for {self.base_url} has invalid characters.",
                 hint="Check for a line break or a quote at its ends.",
             )
+        # From now on it is masked in every text that leaves this process.
+        redactor.learn_for(None, key)
         return key
 
     async def stream(
@@ -169,8 +172,9 @@ class Endpoint:
         if attempt == self.retries.attempts or longer:
             asked = "" if busy.after is None else f" It asks to wait {busy.after:g} s."
             later = longer and busy.after is not None and busy.after <= LONGEST_WAIT
+            tries = "" if attempt == 1 else f" in {attempt} attempts; the last one failed with"
             raise ModelUnavailableError(
-                f"{url} did not answer in {attempt} attempts; the last one failed with: {busy.why}.{asked}",
+                f"{url} did not answer{tries}: {busy.why}.{asked}",
                 hint="Resume the run later; completed steps are kept.",
                 attempts=attempt,
                 may_be_paid=may_be_paid,

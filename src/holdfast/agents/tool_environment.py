@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Final
 
+from holdfast.types.redaction import Redactor
+
 VARIABLE: Final = "HOLDFAST_TOOL_ENV"
 ALLOWED: Final = (
     "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TERM", "TMPDIR", "TMP",
@@ -17,26 +19,26 @@ ALLOWED: Final = (
 
 SECRETS: Final = ("*_API_KEY", "*_SECRET", "*_TOKEN", "*_PASSWORD", "*_CREDENTIAL")
 """Names of variables that a coding agent's commands never get, even if they are allowed otherwise."""
-HIDDEN: Final = "(hidden)"
-_SHORTEST: Final = 6
-"""Characters of a value that is hidden: shorter ones are parts of ordinary words."""
+# Apart from the redactor of this process: the value of such a variable may be an ordinary word, which is
+# hidden in the output of commands, but must not be in every text of this process.
+_secrets: Final = Redactor()
 
 
 def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
-    return {
-        name: value
-        for name, value in environment.items()
-        if not any(fnmatchcase(name.upper(), pattern) for pattern in SECRETS)
-    }
+    return {name: value for name, value in environment.items() if not _is_secret(name)}
+
+
+def _is_secret(name: str) -> bool:
+    return any(fnmatchcase(name.upper(), pattern) for pattern in SECRETS)
 
 
 def hide_secrets(text: str) -> str:
     """Without the values of such variables of this process: a command can read them in its parent's
-    environment (`/proc/$PPID/environ`), and what it prints is recorded and sent to the model."""
+    environment (`/proc/PID/environ`), and what it prints is recorded and sent to the model."""
     for name, value in os.environ.items():
-        if len(value) >= _SHORTEST and value in text and not without_secrets({name: value}):
-            text = text.replace(value, HIDDEN)
-    return text
+        if _is_secret(name):
+            _secrets.learn_for(None, value)
+    return _secrets.redact_operator(text)
 
 
 def tool_environment(environment: Mapping[str, str] | None = None) -> dict[str, str]:

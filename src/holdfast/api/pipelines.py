@@ -4,7 +4,8 @@ is allowed.
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+import os
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import msgspec
 
@@ -16,9 +17,11 @@ from holdfast.attractor.prepare import PreparedPipeline, input_of
 from holdfast.attractor.program import PipelineSetup, program_for
 from holdfast.attractor.required_access import required_access_of
 from holdfast.attractor.stored_source import pipeline_of
+from holdfast.attractor.workspace_needs import repository_problems
 from holdfast.errors import ForbiddenError, PipelineInvalidError, PipelineSyntaxError, RunNotFoundError
 from holdfast.frontends.dot.document import Pipeline
 from holdfast.frontends.dot.files import RequestFiles
+from holdfast.frontends.dot.lint import require_valid
 from holdfast.frontends.dot.lower import DIALECT
 from holdfast.frontends.dot.transforms import prepare
 from holdfast.model.fingerprint import decode_graph, dialect_of
@@ -27,6 +30,9 @@ from holdfast.model.program import Program
 from holdfast.runs.events import reader_of
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunRow
+
+if TYPE_CHECKING:
+    from holdfast.store.protocols import Store
 
 
 async def find_pipeline(call: ApiCall, run: str) -> tuple[RunService, RunRow]:
@@ -50,8 +56,20 @@ _HINT = "Remove it, or ask the operator to start the server with `holdfast serve
 _FIX_HINT = "`errors` lists every problem, with its position and fix."
 
 
-def pipeline_from_request(body: SubmitPipeline, settings: ApiSettings) -> PreparedPipeline:
-    """Raises HttpError: 400 with every problem and its position, 403 for content that is not allowed."""
+async def works_alone(store: Store) -> bool:
+    """Whether every live worker is in this process: then it is known what its machine has. Another worker may
+    have a repository that this one lacks, and its run waits for it."""
+    now = store.now()
+    alive = [row for row in await store.workers() if row.until > now and not row.draining]
+    own = (os.uname().nodename, os.getpid())
+    return bool(alive) and all((row.host, row.pid) == own for row in alive)
+
+
+def pipeline_from_request(
+    body: SubmitPipeline, settings: ApiSettings, *, here: bool = False
+) -> PreparedPipeline:
+    """`here`: its runs can run in this process only. Raises HttpError: 400 with every problem and its
+    position, 403 for content that is not allowed."""
     setup = PipelineSetup(simulate=body.simulate)
     files = RequestFiles(body.files)
     try:
@@ -60,7 +78,9 @@ def pipeline_from_request(body: SubmitPipeline, settings: ApiSettings) -> Prepar
         )
         if not settings.allow_code:
             _require_no_code(prepared.pipeline)
-        pipeline = prepared.require_valid()
+        problems = repository_problems(prepared.pipeline) if here else []
+        require_valid(prepared.pipeline.name, [*prepared.diagnostics, *problems])
+        pipeline = prepared.pipeline
         # Also with --allow-code: each worker decides for itself.
         pipeline = msgspec.structs.replace(pipeline, submitted=True)
     except (PipelineSyntaxError, PipelineInvalidError) as error:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from holdfast.holds.service import HoldService
     from holdfast.model.graph import GraphSpec
     from holdfast.model.program import Program
+    from holdfast.runs.driver.services import RunEngine
     from holdfast.runs.service import RunService
     from holdfast.store.protocols import Store
     from holdfast.types.clock import Clock
@@ -111,6 +112,18 @@ class StoredDialect(Protocol):
         ...
 
 
+class EngineLink(Protocol):
+    """An engine beside the built-in workers, as an instance is given it."""
+
+    def require_store(self, address: str, *, clock: bool, encrypted: bool) -> None:
+        """Raises EngineError for a store that it cannot be used with."""
+        ...
+
+    def open(self, service: RunService) -> RunEngine:
+        """For the runs of this service."""
+        ...
+
+
 class WebParts(NamedTuple):
     """`lifespan` and `asgi` of `Holdfast`, whose first argument is the instance."""
 
@@ -124,6 +137,7 @@ PIPELINES: ExtensionPoint[StoredDialect] = ExtensionPoint("Attractor pipelines",
 QUEUES: ExtensionPoint[OpenQueues] = ExtensionPoint("queues", "holdfast.queues.service")
 DOCUMENTS: ExtensionPoint[StoredDialect] = ExtensionPoint("flow documents", "holdfast.documents.program")
 WEB: ExtensionPoint[WebParts] = ExtensionPoint("web applications", "holdfast.integrations.starlette")
+ENGINES: ExtensionPoint[Callable[[str], EngineLink]] = ExtensionPoint("engines", "holdfast.drivers.temporal")
 POSTMORTEMS: ExtensionPoint[PostmortemReports] = ExtensionPoint("post-mortems", "holdfast.reports.formats")
 
 

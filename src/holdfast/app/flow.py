@@ -88,20 +88,31 @@ class Flow(AgentNodes, Generic[State]):
         hf.register(program)
         hf.require_judges(program)
         service = await hf.service()
+        if service.runtime.engine is not None:
+            row, _ = await service.create(
+                program, given if given is not None else {}, run_id=run_id, **options
+            )
+            self._require_own(row)
+            await wait_until_idle(service, row.id, None)
+            return await result_of(service, program, row.id)
         started = await service.start(program, given if given is not None else {}, run_id=run_id, **options)
         if isinstance(started, RunRow):
-            if started.flow != self.name:
-                raise RunExistsError(
-                    f"run {started.id} exists already, as one of flow {started.flow!r}, not {self.name!r}.",
-                    hint="Start this one under another id or idempotency key.",
-                    run=started.id,
-                )
+            self._require_own(started)
             return await result_of(service, program, started.id)
         if isinstance(started, QueuedRun):
             return await advance(service, program, started.row.id, created=True)
         claim, pos = started
         status, pos = await service.runtime.drive(claim, pos)
         return await make_result(service, program, claim.run.id, status, pos)
+
+    def _require_own(self, row: RunRow) -> None:
+        """Raises RunExistsError for an earlier run of another flow."""
+        if row.flow != self.name:
+            raise RunExistsError(
+                f"run {row.id} exists already, as one of flow {row.flow!r}, not {self.name!r}.",
+                hint="Start this one under another id or idempotency key.",
+                run=row.id,
+            )
 
     async def submit(self, given: Any = None, *, on: Holdfast | None = None, **options: Any) -> RunId:
         """A new run for any worker; durable when this returns. Options as for `run`. With an
@@ -292,6 +303,12 @@ async def is_idle(service: RunService, run: RunId) -> bool:
     return bool(await service.holds(run))
 
 
+def is_on_engine(service: RunService, row: RunRow) -> bool:
+    """Whether an engine advances this run: this process only waits for it."""
+    engine = service.runtime.engine
+    return engine is not None and row.worker == engine.name
+
+
 async def advance(
     service: RunService,
     program: Program,
@@ -301,6 +318,9 @@ async def advance(
     waits: WaitCallback | None = None,
 ) -> Result:
     """Claim the run, in its turn (`claim_in_turn`), and drive it until it ends or parks."""
+    if service.runtime.engine is not None and is_on_engine(service, await service.get(run)):
+        await wait_until_idle(service, run, None)
+        return await result_of(service, program, run)
     claim = await claim_in_turn(service, run, created=created, waits=waits)
     if isinstance(claim, RunRow):
         return await result_of(service, program, run)

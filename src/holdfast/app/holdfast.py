@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from holdfast.app.effects import EffectDeclarations
-from holdfast.app.extensions import POSTMORTEMS, WEB, stored_dialects
+from holdfast.app.extensions import ENGINES, POSTMORTEMS, WEB, stored_dialects
 from holdfast.checkpoint.keys import KeyRing, keys_from_environment
 from holdfast.errors import SettingsError, StoreUnavailableError
 from holdfast.model.program import Program
@@ -177,6 +177,8 @@ class Holdfast(StoreServices, EffectDeclarations):
     `scan`: looks into each file that people attach, and says what is wrong with it, or nothing.
     `pace`: how often one person may act on holds; without, without limit.
     `queues`: the settings of queues, or the path of their file; without, that of HOLDFAST_QUEUES.
+    `engine`: the address of a Temporal cluster that drives new runs instead of the built-in workers; without,
+    that of HOLDFAST_ENGINE, if there is one.
 
     Close it with `await hf.close()` or use it in `async with`.
     """
@@ -200,6 +202,7 @@ class Holdfast(StoreServices, EffectDeclarations):
         scan: Scan | None = None,
         pace: Pace | None = None,
         queues: Any = None,
+        engine: str | None = None,
     ) -> None:
         super().__init__()
         self._given = store if store is not None else os.environ.get("HOLDFAST_STORE") or DEFAULT_STORE
@@ -212,6 +215,9 @@ class Holdfast(StoreServices, EffectDeclarations):
         self._memory = memory
         self._embed = embed
         self._keys = keys
+        self._is_encrypted = False
+        named = os.environ.get("HOLDFAST_ENGINE") if engine is None else engine
+        self._engine = ENGINES.load()(named) if named else None
         # Imported with the first instance: a program that only declares flows needs none of it.
         from holdfast.app.wiring import make_wiring
 
@@ -233,6 +239,11 @@ class Holdfast(StoreServices, EffectDeclarations):
         self.cleanups: list[Callable[[], Awaitable[None]]] = []
         self._runtimes: weakref.WeakSet[Runtime] = weakref.WeakSet()
         self._on_service: list[Callable[[RunService], None]] = []
+
+    @property
+    def objects(self) -> Objects | None:
+        """Where large blobs are, if not in the store; beside an SQLite file, once it is open."""
+        return self._objects
 
     async def open(self) -> Store:
         if self._store is not None:
@@ -272,6 +283,7 @@ class Holdfast(StoreServices, EffectDeclarations):
         from holdfast.runs.encryption.cipher import FieldCipher
         from holdfast.runs.encryption.store import with_encryption
 
+        self._is_encrypted = True
         return with_encryption(store, FieldCipher(ring))
 
     async def service(self) -> RunService:
@@ -353,6 +365,11 @@ class Holdfast(StoreServices, EffectDeclarations):
             runtime.register(program)
         self._runtimes.add(runtime)
         service = RunService(runtime)
+        if self._engine is not None:
+            self._engine.require_store(
+                str(self._given), clock=self._clock is not None, encrypted=self._is_encrypted
+            )
+            runtime.engine = self._engine.open(service)
         for callback in self._on_service:
             callback(service)
         return service

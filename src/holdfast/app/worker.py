@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
 from holdfast.app.flow import Flow
 from holdfast.app.holdfast import Holdfast, default_instance
+from holdfast.runs.driver.services import EngineServer
 from holdfast.runs.worker.worker import RunWorker
 
 
@@ -40,6 +42,9 @@ class Worker:
             "lanes": None if lanes is None else tuple(lanes), "concurrency": concurrency, **options
         }  # fmt: skip
         self._worker: RunWorker | None = None
+        # Advances the runs of the instance's engine, beside those of the store.
+        self._engine: EngineServer | None = None
+        self._engine_task: asyncio.Task[None] | None = None
 
     async def _made(self) -> RunWorker:
         if self._worker is None:
@@ -67,19 +72,45 @@ class Worker:
 
     async def serve(self) -> None:
         """Until `stop`."""
-        await (await self._made()).serve()
+        worker = await self._made()
+        beside = self._start_engine(worker)
+        if beside is None:
+            await worker.serve()
+            return
+        serving = asyncio.create_task(worker.serve())
+        try:
+            await asyncio.wait({serving, beside}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            # One alone would serve half of the runs.
+            await self.stop()
+            await serving
+        await beside
+
+    def _start_engine(self, worker: RunWorker) -> asyncio.Task[None] | None:
+        engine = worker.runtime.engine
+        if engine is not None:
+            self._engine = engine.worker(lanes=self._options["lanes"])
+            self._engine_task = asyncio.create_task(self._engine.serve())
+        return self._engine_task
 
     async def stop(self) -> None:
         """Claim nothing more, let steps finish for a while, release the rest."""
+        if self._engine is not None:
+            self._engine.stop()
         if self._worker is not None:
+            self._worker.halt()
             await self._worker.stop()
+        if self._engine_task is not None:
+            await asyncio.wait([self._engine_task])
 
     async def run_until_idle(self) -> None:
         """For tests: work until nothing is ready and nothing is running."""
         await (await self._made()).run_until_idle()
 
     async def __aenter__(self) -> Worker:
-        await (await self._made()).__aenter__()
+        worker = await self._made()
+        await worker.__aenter__()
+        self._start_engine(worker)
         return self
 
     async def __aexit__(self, *_exc: object) -> None:
@@ -91,5 +122,6 @@ class Worker:
             await self.stop()
         finally:
             made, self._worker = self._worker, None
+            self._engine = self._engine_task = None
             if made is not None:
                 await made.runtime.close()

@@ -8,9 +8,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from holdfast.attractor import worktrees
+from holdfast.attractor.branch_refs import levels, ref_name
 from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.attractor.stage_outputs import middle_cut
-from holdfast.attractor.worktrees import COMMIT, ORIGIN, SCOPE, WORKTREE, Worktree, levels
+from holdfast.attractor.workspace_needs import WORKTREE
+from holdfast.attractor.worktree_folders import FOLDER, remove_worktree
+from holdfast.attractor.worktrees import COMMIT, ORIGIN, SCOPE, Worktree
 from holdfast.frontends.dot.document import Stage
 from holdfast.types.text import clean_text
 
@@ -88,7 +91,7 @@ class _Merge:
         visit = self._visit
 
         async def begin() -> int:
-            await worktrees.show_settled(visit)
+            await visit.show_settled()
             return visit.ctx.now()
 
         # As an effect: the results of the branches are committed when it begins.
@@ -179,7 +182,7 @@ class _Merge:
 
     def _hand_ref(self, found: Conflict) -> str:
         visit = self._visit
-        place = worktrees.ref_name(f"{visit.branch}{visit.stage.id}.{visit.ctx.visit}[0]/")
+        place = ref_name(f"{visit.branch}{visit.stage.id}.{visit.ctx.visit}[0]/")
         return f"{worktrees.refs_of(visit)}merge/{place}/{found.branch.commit[:12]}"
 
     def _by_hand(self, found: Conflict) -> str:
@@ -208,12 +211,12 @@ class _Merge:
     def _remove_branches(self) -> None:
         """Their commits have everything."""
         visit = self._visit
-        folder = visit.logs.resolve() / worktrees.FOLDER
+        folder = visit.logs.resolve() / FOLDER
         for path in folder.glob("*") if folder.is_dir() else ():
             for level in levels(path.name.replace("~", "/") + "/"):
                 inside = level.scope.removeprefix(visit.branch)
                 if inside.count("/") == 1 and level.fan == self._fan.id:
-                    worktrees.remove_worktree(path)
+                    remove_worktree(path)
                     break
 
     def _workspace(self, commit: str, origin: str) -> Worktree:

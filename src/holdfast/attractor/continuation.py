@@ -75,7 +75,7 @@ class Intent(msgspec.Struct, frozen=True, kw_only=True):
     """Which of the stage's commands it is: a fail-closed gate asks its agent twice."""
     idempotency_key: str = ""
     command: str = ""
-    """A digest of its words, or the name of a handler or of a tool of a model."""
+    """A digest of its words, of an agent and its prompt, or the name of a handler or of a tool of a model."""
     cwd: str = ""
     host: str = ""
     boot_id: str = ""

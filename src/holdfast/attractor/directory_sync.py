@@ -24,7 +24,7 @@ from holdfast.attractor.processes import kill_all
 from holdfast.attractor.run_directory import Facts, RunDirectory
 from holdfast.attractor.run_files import CHECKPOINT, is_refused, logs_root, write_or_raise
 from holdfast.attractor.stored_source import shared_stages
-from holdfast.attractor.worktrees import remove_worktrees
+from holdfast.attractor.worktree_folders import remove_worktrees
 from holdfast.checkpoint.fold import begin as brought_by
 from holdfast.model.graph import Graph
 from holdfast.model.record_bodies import SubstepBody

@@ -24,6 +24,7 @@ from holdfast.errors import (
     StoreError,
     TurnLimitError,
 )
+from holdfast.frontends.dot.document import Stage
 from holdfast.types.text import clean_text
 
 TRANSIENT: Final = "transient"
@@ -72,9 +73,26 @@ def failure_of(error: BaseException) -> StageOutcome:
     )
 
 
+def timed_out(stage: Stage) -> StageOutcome:
+    reason = f"timeout: stage {stage.id!r} took longer than {stage.text('timeout')}"
+    return StageOutcome(
+        status=StageStatus.FAIL, failure_reason=reason, context_updates={CLASS_KEY: TRANSIENT}
+    )
+
+
+class StageFailedError(Exception):
+    """A failure that was recorded before: its reason and its class."""
+
+    def __init__(self, reason: str, kind: str) -> None:
+        super().__init__(reason)
+        self.kind = kind
+
+
 def failure_class(error: BaseException) -> str:
     """Network errors, 429 and 5xx are transient; refused requests, bad values and settings are terminal.
     An unknown error may be retried, if the pipeline asks for retries."""
+    if isinstance(error, StageFailedError):
+        return error.kind
     status = _http_status(error)
     if status is not None:
         return TRANSIENT if status == _BUSY or status >= 500 else TERMINAL

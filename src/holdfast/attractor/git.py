@@ -147,11 +147,19 @@ class Repository(msgspec.Struct, frozen=True):
     def tree_of_files(self, top: Path, index: Path, *, without: Sequence[Path] = ()) -> str:
         """The files of a working tree, also those that are new. `index`: changed by it, a copy. `without`:
         below or outside of it."""
-        left = [_pathspec(path, top) for path in without if path.is_relative_to(top) and path != top]
+        inside = [path for path in without if path.is_relative_to(top) and path != top]
+        # git refuses to leave out by name what it ignores anyway.
+        ignored = self._ignored(top, inside)
+        left = [_pathspec(path, top) for path in inside if path not in ignored]
         # Of other stores and runs in this folder: they change while they are read.
         left.append(":(exclude,top,glob)**/.holdfast/**")
         self.git("add", "--all", "--", ":/", *left, at=top, index=index)
         return self.git("write-tree", at=top, index=index).strip()
+
+    def _ignored(self, top: Path, paths: Sequence[Path]) -> set[Path]:
+        names = "".join(f"{path.relative_to(top)}\0" for path in paths)
+        found = self.git("check-ignore", "-z", "--stdin", at=top, send=names, ok=(0, 1)) if names else ""
+        return {top / name for name in found.split("\0") if name}
 
     def nested(self, top: Path) -> list[Path]:
         """Repositories in a working tree that are not part of it: git has a link in place of their files."""

@@ -48,6 +48,12 @@ class StageVisit(msgspec.Struct, frozen=True, kw_only=True):
         """The input of the run."""
         return self.ctx.run_input or {}
 
+    async def show_settled(self) -> None:
+        """Before an effect: the directory has every stage before this one. A run that continues it on another
+        store would otherwise take a stage that has ended for one that is under way."""
+        if self.write_directory is not None:
+            await self.write_directory(self.ctx.run_id)
+
 
 def service_here() -> RunService:
     """The run service of the runtime that executes this stage."""

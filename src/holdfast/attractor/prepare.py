@@ -14,11 +14,12 @@ from holdfast.attractor.handlers.human import AUTO_KEY
 from holdfast.attractor.handlers.manager import SOURCE
 from holdfast.attractor.program import PipelineSetup, program_for
 from holdfast.attractor.run_files import LOGS_KEY
-from holdfast.attractor.worktrees import RESERVED, require_repository
+from holdfast.attractor.workspace_needs import repository_problems, require_repository
+from holdfast.attractor.worktrees import RESERVED
 from holdfast.errors import InputError
 from holdfast.frontends.dot.diagnostics import Diagnostic
 from holdfast.frontends.dot.document import Pipeline
-from holdfast.frontends.dot.lint import LintRule, validate_or_raise
+from holdfast.frontends.dot.lint import LintRule, require_valid, validate_or_raise
 from holdfast.frontends.dot.lower import context_of
 from holdfast.frontends.dot.transforms import AnyTransform, prepare
 from holdfast.model.program import Program
@@ -53,7 +54,11 @@ def prepare_pipeline(
     prepared = prepare(
         text, path=path, strict=strict, transforms=transforms, extra_rules=extra_rules, known_types=known
     )
-    pipeline = prepared.require_valid()
+    if prepared.errors:
+        # What this machine lacks is shown with what is wrong in the document.
+        lacks = repository_problems(prepared.pipeline)
+        require_valid(prepared.pipeline.name, [*prepared.diagnostics, *lacks])
+    pipeline = prepared.pipeline
     return PreparedPipeline(pipeline, program_for(pipeline, setup), prepared.diagnostics)
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 COMMANDS: Final = {
     "agent": "an agent that runs on the worker",
     "tool_command": "a command that runs on the worker",
+    "tools": "tools that a model uses on the worker",
     "tool_hooks.pre": "a command that runs on the worker",
     "tool_hooks.post": "a command that runs on the worker",
 }
@@ -23,7 +24,7 @@ FILES: Final = {
     "stack.child_resolve": "a file of the worker's machine",
     "workspace": "a repository of the worker's machine",
 }
-_HARMLESS: Final = {"workspace": "shared"}
+_HARMLESS: Final = {"tools": "none", "workspace": "shared"}
 FOLDERS: Final = {
     "cwd": "a folder of the worker's machine",
     "workdir": "a folder of the worker's machine",

@@ -21,7 +21,7 @@ from holdfast.attractor.backends.select import DEFAULT, SIMULATION, ambient_back
 from holdfast.attractor.backends.tools import wanted_kits
 from holdfast.attractor.git import PROGRAM, git_fault
 from holdfast.attractor.required_access import required_access_of
-from holdfast.attractor.worktrees import has_worktrees
+from holdfast.attractor.workspace_needs import has_worktrees
 from holdfast.errors import RunFileMissingError
 from holdfast.frontends.dot.document import Pipeline, Stage
 from holdfast.frontends.dot.handler_kinds import BUILT_IN, kind_of

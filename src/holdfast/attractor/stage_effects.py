@@ -10,6 +10,7 @@ from collections.abc import Callable
 from copy import copy
 from typing import Any, Final
 
+from holdfast.agents.agent import AgentTool
 from holdfast.agents.tools import Tool, ToolError
 from holdfast.attractor.continuation import CONTINUES, Intent, earlier_command, read_intent, write_intent
 from holdfast.attractor.handler import StageVisit
@@ -22,7 +23,7 @@ from holdfast.types.status import REPEATABLE
 FOLDER: Final = "effects-"
 
 
-def mark_effect(visit: StageVisit, name: str) -> None:
+async def mark_effect(visit: StageVisit, name: str) -> None:
     """Durable when this returns; once for each attempt. `name`: of the handler or tool. Raises OSError."""
     if is_refused_here():
         return
@@ -30,6 +31,7 @@ def mark_effect(visit: StageVisit, name: str) -> None:
     folder = visit.folder / f"{FOLDER}{ctx.visit}-{ctx.attempt}-{ctx.run_id[:8]}"
     if read_intent(folder) is not None:
         return
+    await visit.show_settled()
     host, _, boot = machine().partition("/")
     intent = Intent(
         run=ctx.run_id,
@@ -47,7 +49,10 @@ def mark_effect(visit: StageVisit, name: str) -> None:
 
 
 def with_mark(visit: StageVisit, tool: Tool) -> Tool:
-    """The same tool; its calls are marked if a stage that begins anew might repeat what they did."""
+    """The same tool; its calls are marked if a stage that begins anew might repeat what they did. Of an agent
+    as a tool those of its own tools."""
+    if isinstance(tool, AgentTool):
+        return tool.with_each_tool(lambda each: with_mark(visit, each))
     if tool.fn is None or tool.effect in REPEATABLE:
         return tool
     made = copy(tool)
@@ -58,7 +63,7 @@ def with_mark(visit: StageVisit, tool: Tool) -> Tool:
 def _marked(visit: StageVisit, name: str, fn: Callable[..., Any]) -> Callable[..., Any]:
     async def call(**given: Any) -> Any:
         try:
-            mark_effect(visit, name)
+            await mark_effect(visit, name)
         except OSError as error:
             raise ToolError(f"the call was not made: {error.filename} cannot be written") from error
         return await call_code(fn, **given)

@@ -14,7 +14,7 @@ from holdfast.attractor import run_files, worktrees
 from holdfast.attractor.context import PipelineContext, copied
 from holdfast.attractor.continuation import CONTINUES, Continuation
 from holdfast.attractor.directory_owner import require_owner
-from holdfast.attractor.failures import CLASS_KEY, TERMINAL, TRANSIENT, failure_of, raise_if_ours
+from holdfast.attractor.failures import CLASS_KEY, TERMINAL, failure_of, raise_if_ours, timed_out
 from holdfast.attractor.git import GitCommandError
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.outcome import StageOutcome, StageStatus
@@ -27,6 +27,7 @@ from holdfast.attractor.stage_history import counts_of, failure_updates, history
 from holdfast.attractor.stage_outputs import DIFF, bounded, text_updates, write_outputs
 from holdfast.attractor.status_file import AUTO_NOTE, NAME, forget_status, read_status
 from holdfast.attractor.verdict import SCORE, VerdictError
+from holdfast.attractor.workspace_needs import has_worktrees
 from holdfast.attractor.worktrees import without_reserved
 from holdfast.errors import BudgetError
 from holdfast.frontends.dot.document import Link, Pipeline, Stage
@@ -45,7 +46,8 @@ REASON = "failure_reason"
 _QUIET = frozenset({"start", "exit", "conditional", "parallel"})
 """Types that cost nothing: budgets are not checked for them."""
 _ENDS = frozenset({"exit"})
-_OURS = "internal."
+_GRAPH = "graph."
+_RESERVED = ("internal.", _GRAPH)
 
 
 class StageRunner:
@@ -65,7 +67,7 @@ class StageRunner:
         self.registry = registry
         self._links: Mapping[str, Link] = edge_ids(pipeline)
         self._named = NamedStages(pipeline)
-        self._worktrees = worktrees.has_worktrees(pipeline)
+        self._worktrees = has_worktrees(pipeline)
 
     def at_once(self, stage: Stage) -> Callable[[Any], Awaitable[Settled]] | None:
         """For a stage that does nothing: without a context, and files are written from the journal."""
@@ -112,6 +114,7 @@ class StageRunner:
             return self._settled(visit, kind, _stop(error.message), halt=True)
         # `_refused` first: an update that cannot be stored is then a
         # failure of the stage, and not of the write of its record.
+        _note_ignored(visit, outcome)
         outcome = _last_attempt_outcome(visit, _normal(_refused(outcome) or outcome))
         stopped = count_failure(visit, outcome)
         if stopped:
@@ -185,7 +188,7 @@ class StageRunner:
                 patience.limit = timer if seconds is not None else None
                 return await _call(handler, visit, kind)
         except TimeoutError as error:
-            return _timed_out(visit) if timer.expired() else failure_of(error)
+            return timed_out(visit.stage) if timer.expired() else failure_of(error)
         except Exception as error:
             # A lost lease, an unavailable store or an effect in doubt is for the engine: as a failure of the
             # stage it would be routed along an edge.
@@ -253,7 +256,7 @@ def logs_of(ctx: Context) -> Path:
 
 async def _call(handler: AnyHandler, visit: StageVisit, kind: str) -> StageOutcome:
     if effect_of(visit.stage, kind) not in REPEATABLE:
-        mark_effect(visit, kind)
+        await mark_effect(visit, kind)
     perform = getattr(handler, "perform", None)
     if perform is not None:
         return await call(perform, visit)
@@ -292,10 +295,20 @@ def _refused(outcome: StageOutcome) -> StageOutcome | None:
 
 def _normal(outcome: StageOutcome) -> StageOutcome:
     """In the engine's terms: handlers and files may use those of other dialects. Context keys of the engine
-    are removed: an agent must not raise its budget by its status file."""
+    and attributes of the graph are removed: an agent must not raise its budget, nor change the goal, by its
+    status file."""
     word = outcome_word(str(outcome.status))
-    updates = {key: value for key, value in outcome.context_updates.items() if not key.startswith(_OURS)}
+    updates = {key: value for key, value in outcome.context_updates.items() if not key.startswith(_RESERVED)}
     return replace(outcome, status=word, context_updates=updates)
+
+
+def _note_ignored(visit: StageVisit, outcome: StageOutcome) -> None:
+    """Keys of the engine, which nobody sets by mistake, are not noted."""
+    ignored = sorted(key for key in outcome.context_updates if key.startswith(_GRAPH))
+    if ignored:
+        names = ", ".join(clean_text(key, 60) for key in ignored[:5])
+        text = f"stage {visit.stage.id} cannot change attributes of the graph: {names} stays as it was"
+        visit.ctx.emit(text, "log")
 
 
 def _last_attempt_outcome(visit: StageVisit, outcome: StageOutcome) -> StageOutcome:
@@ -307,13 +320,6 @@ def _last_attempt_outcome(visit: StageVisit, outcome: StageOutcome) -> StageOutc
     notes = outcome.failure_reason or outcome.notes
     failed = StageStatus.FAIL
     return replace(outcome, status=failed, failure_reason=RETRIES_EXCEEDED, notes=notes, terminal=True)
-
-
-def _timed_out(visit: StageVisit) -> StageOutcome:
-    reason = f"timeout: stage {visit.stage.id!r} took longer than {visit.stage.text('timeout')}"
-    return StageOutcome(
-        status=StageStatus.FAIL, failure_reason=reason, context_updates={"failure_class": TRANSIENT}
-    )
 
 
 def _fail(reason: str) -> StageOutcome:

@@ -5,9 +5,6 @@ They run inside the recorded step of the call: if the call is not repeated, neit
 
 from __future__ import annotations
 
-import asyncio
-import os
-import signal
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
@@ -15,6 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
+from holdfast.agents.agent import AgentTool
+from holdfast.agents.command import run_command
 from holdfast.agents.tool_call import result_text
 from holdfast.agents.tools import OURS, Tool, ToolError, ToolOutput
 from holdfast.attractor.handler import StageVisit
@@ -42,8 +41,10 @@ class Hooks:
         self._timeout = TIMEOUT if limit is None else limit / 1e6
 
     def around(self, tool: Tool) -> Tool:
-        """The same tool with the hooks around each call. Tools made of sub-steps get no hooks: their code
-        runs again on every entry."""
+        """The same tool with the hooks around each call; an agent as a tool with hooks around those that it
+        makes. Tools made of sub-steps get no hooks: their code runs again on every entry."""
+        if isinstance(tool, AgentTool):
+            return tool.with_each_tool(self.around)
         if tool.fn is None or tool.script or not (self.pre or self.post):
             return tool
         made = copy(tool)
@@ -129,32 +130,18 @@ async def run_hook(
     timeout: float,
     sandbox: Sequence[str] = (),
 ) -> tuple[int | None, str]:
-    process = await asyncio.create_subprocess_exec(
-        *sandbox,
-        "/bin/sh",
-        "-c",
-        command,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.PIPE,
-        env=dict(environment),
-        start_new_session=True,
+    ended = await run_command(
+        (*sandbox, "/bin/sh", "-c", command),
+        cwd=None,
+        env=environment,
+        timeout=timeout,
+        most=2**16,
+        given=body,
+        errors_only=True,
     )
-    try:
-        async with asyncio.timeout(timeout):
-            _, err = await process.communicate(body)
-    except TimeoutError:
+    if ended.timed_out:
         return None, f"it took longer than {timeout:g} s"
-    finally:
-        # As for the commands of stages: what a hook leaves running must not outlive it.
-        _end(process.pid)
-        await process.wait()
-    return process.returncode, clean_text(err.decode(errors="replace").strip(), _SHOWN)
-
-
-def _end(group: int) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, signal.SIGKILL)
+    return ended.code, clean_text(ended.output.strip(), _SHOWN)
 
 
 def _ending(code: int | None) -> str:

@@ -8,9 +8,8 @@ files are only read.
 from __future__ import annotations
 
 import asyncio
-import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -19,20 +18,21 @@ import msgspec
 
 from holdfast.attractor.branch_files import FOLDER as BRANCHES
 from holdfast.attractor.branch_files import branch_name
+from holdfast.attractor.branch_refs import Level, fan_name, levels, ref_name, refs_prefix
 from holdfast.attractor.continuation import Continuation
-from holdfast.attractor.git import Commit, GitCommandError, Repository, git_fault, repository_faults
+from holdfast.attractor.git import Commit, GitCommandError, Repository, git_fault
 from holdfast.attractor.outcome import StageOutcome
 from holdfast.attractor.required_access import require_allowed
-from holdfast.attractor.run_files import is_refused_here, make_private, write_or_raise
-from holdfast.errors import InputError, RunFileMissingError
-from holdfast.frontends.dot.document import Pipeline
+from holdfast.attractor.run_files import is_refused_here, make_private
+from holdfast.attractor.workspace_needs import WORKDIR, WORKTREE
+from holdfast.attractor.worktree_folders import FOLDER, add_folder, admin_folder, adopt_folder, point_to
+from holdfast.errors import RunFileMissingError
 from holdfast.telemetry import current_node
 from holdfast.types.text import one_line
 
 if TYPE_CHECKING:
     from holdfast.attractor.handler import StageVisit
 
-WORKTREE: Final = "worktree"
 COMMIT: Final = "workspace.commit"
 """In the context: the last commit of this branch, or of the run. Only the engine sets it."""
 ORIGIN: Final = "workspace.origin"
@@ -40,59 +40,11 @@ ORIGIN: Final = "workspace.origin"
 SCOPE: Final = "workspace.scope"
 """In the context: the scope whose worktree has that commit; a merge sets it."""
 RESERVED: Final = "workspace."
-WORKDIR: Final = "internal.workdir"
-"""In the run's input: the folder in which its commands run, unless the pipeline sets one."""
 STEP: Final = "commit"
 """The sub-step under which the journal records the commit of a stage, and what it changed."""
-FOLDER: Final = "worktrees"
 BUNDLE: Final = "branch.bundle"
 RESULT_BUNDLE: Final = "result.bundle"
 _MAIN: Final = "result"
-_PART: Final = re.compile(r"(.+)\.(\d+)\[(\d+)\]", re.DOTALL)
-_GITDIR: Final = "gitdir: "
-
-
-class Level(msgspec.Struct, frozen=True):
-    """One fan-out around a stage."""
-
-    fan: str
-    visit: int
-    index: int
-    scope: str
-    """Of the branch, with all around it."""
-
-
-def levels(scope: str) -> Iterator[Level]:
-    """From the outermost; `fan.1[0]/inner.2[1]/`."""
-    path = ""
-    for part in filter(None, scope.split("/")):
-        path += f"{part}/"
-        found = _PART.fullmatch(part)
-        if found is not None:
-            yield Level(found[1], int(found[2]), int(found[3]), path)
-
-
-def has_worktrees(pipeline: Pipeline) -> bool:
-    return any(stage.text("workspace") == WORKTREE for stage in pipeline.stages.values())
-
-
-def needs_git(pipeline: Pipeline) -> bool:
-    return has_worktrees(pipeline) or any(needs_git(child) for child in pipeline.children.values())
-
-
-def require_repository(pipeline: Pipeline, given: Mapping[str, Any]) -> dict[str, Any]:
-    """For a run that is created here: the folder whose repository it uses, for its input. Raises InputError
-    with every reason why it cannot."""
-    if not needs_git(pipeline):
-        return {}
-    folder = Path(pipeline.text("workdir") or str(given.get(WORKDIR) or ".")).resolve()
-    faults = repository_faults(folder) if folder.is_dir() else [f"the folder {folder} does not exist"]
-    if faults:
-        raise InputError(
-            f"workspace=worktree: {'; '.join(faults)}.",
-            hint="Start it in the working tree of a repository, with a newer git; or use workspace=shared.",
-        )
-    return {WORKDIR: str(folder)}
 
 
 class Worktree(msgspec.Struct, frozen=True, kw_only=True):
@@ -175,7 +127,7 @@ async def enter(visit: StageVisit) -> Worktree | None:
     known = await start() if visit.ctx.recorded("workspace") is None else None
 
     async def begin() -> dict[str, Any]:
-        await show_settled(visit)
+        await visit.show_settled()
         return known or await start()
 
     # As an effect: what was settled before is committed when it begins.
@@ -184,13 +136,6 @@ async def enter(visit: StageVisit) -> Worktree | None:
     workspace = workspace_of(visit, repository, scope, kept)
     await asyncio.to_thread(_prepare, workspace)
     return workspace
-
-
-async def show_settled(visit: StageVisit) -> None:
-    """The directory has every stage before this one. A run that continues it on another store would otherwise
-    take a stage that has ended for one that is under way, and its files for those of the stage before."""
-    if visit.write_directory is not None:
-        await visit.write_directory(visit.ctx.run_id)
 
 
 def workspace_of(visit: StageVisit, repository: Repository, scope: str, known: Mapping[str, Any]) -> Worktree:
@@ -220,7 +165,7 @@ async def settle(visit: StageVisit, workspace: Worktree, outcome: StageOutcome) 
 
 
 def _commit(visit: StageVisit, workspace: Worktree, outcome: StageOutcome) -> dict[str, str]:
-    repository, admin = workspace.repository, _admin(workspace.path)
+    repository, admin = workspace.repository, admin_folder(workspace.path)
     index = admin / "holdfast-index"
     # All processes of the stage have ended: a lock is left from one that was killed.
     for lock in (admin / "index.lock", admin / "holdfast-index.lock", admin / "HEAD.lock"):
@@ -296,7 +241,7 @@ def _start(visit: StageVisit, repository: Repository, scope: str) -> tuple[str, 
 
 def _base(visit: StageVisit, repository: Repository, level: Level | None) -> tuple[str, str]:
     """HEAD with the uncommitted work, once for all branches of a fan-out: the ref is its record."""
-    fan = "start" if level is None else _fan_name(level)
+    fan = "start" if level is None else fan_name(level)
     ref = f"{refs_of(visit)}base/{fan}"
     found = repository.commit_at(ref)
     if not found:
@@ -318,7 +263,7 @@ def _take_bases(visit: StageVisit, repository: Repository) -> None:
     run = known.run if known is not None and known.restarts == restarts else _row().forked_from
     if not run:
         return
-    own, former = f"{refs_of(visit)}base/", f"{_refs(run, restarts)}base/"
+    own, former = f"{refs_of(visit)}base/", f"{refs_prefix(run, restarts)}base/"
     if repository.refs(own):
         return
     found = repository.refs(former)
@@ -397,133 +342,28 @@ def _prepare(workspace: Worktree) -> None:
     """The worktree at its commit. Files that are there stay: they are of this stage, or of nobody's else."""
     repository, path = workspace.repository, workspace.path
     if path.is_dir():
-        _adopt(repository, path, workspace.commit)
+        adopt_folder(repository, path, workspace.commit)
         head = repository.git("rev-parse", "--verify", "HEAD", at=path, ok=(0, 128)).strip()
         if head != workspace.commit:
             point_to(repository, path, workspace.commit)
     else:
-        _add(repository, path, workspace.commit)
+        add_folder(repository, path, workspace.commit)
     workspace.folder.mkdir(parents=True, exist_ok=True)
     if workspace.owns and not is_refused_here() and not workspace.bundle.exists():
         # Before its first commit too: without it another machine could not begin the branch.
         workspace.keep(workspace.commit)
 
 
-def point_to(repository: Repository, path: Path, commit: str) -> None:
-    """HEAD and index of a worktree; its files stay."""
-    admin = _admin(path)
-    index = admin / "holdfast-index"
-    for lock in (admin / "holdfast-index.lock", admin / "HEAD.lock"):
-        lock.unlink(missing_ok=True)
-    repository.git("read-tree", commit, at=path, index=index)
-    repository.git("update-ref", "--no-deref", "HEAD", commit, at=path)
-    index.replace(admin / "index")
-
-
 def advance(workspace: Worktree, commit: str) -> None:
     """The files of the worktree as in the commit. Repeated after a crash, it ends the same."""
     path, repository = workspace.path, workspace.repository
-    (_admin(path) / "index.lock").unlink(missing_ok=True)
+    (admin_folder(path) / "index.lock").unlink(missing_ok=True)
     repository.git("reset", "--hard", "--quiet", commit, at=path)
     workspace.keep(commit)
 
 
-def _add(repository: Repository, path: Path, commit: str) -> None:
-    """Under another name first: a folder with its name is complete."""
-    fresh = path.with_name(f".{path.name}.new")
-    remove_worktree(fresh)
-    make_private(fresh.parent)
-    # Ignored by a repository around it, so that `git add --all` there does not take it.
-    write_or_raise(fresh.parent / ".gitignore", "*\n")
-    repository.git("worktree", "add", "--detach", "--quiet", "--force", str(fresh), commit)
-    fresh.rename(path)
-    _link(path, _admin(path))
-
-
-def _adopt(repository: Repository, path: Path, commit: str) -> None:
-    """A directory may have been moved, or copied to another machine, with its worktrees."""
-    admin = _admin_or_none(path)
-    if admin is not None:
-        with suppress(OSError):
-            linked = Path((admin / "gitdir").read_text("utf-8", "surrogateescape").strip())
-            if linked == path / ".git":
-                return
-            if not linked.exists():
-                _link(path, admin)
-                return
-    fresh = path.with_name(f".{path.name}.link")
-    remove_worktree(fresh)
-    repository.git("worktree", "add", "--detach", "--quiet", "--force", "--no-checkout", str(fresh), commit)
-    admin = _admin(fresh)
-    (fresh / ".git").replace(path / ".git")
-    _link(path, admin)
-    fresh.rmdir()
-
-
-def _link(path: Path, admin: Path) -> None:
-    write_or_raise(admin / "gitdir", f"{path / '.git'}\n")
-
-
-def _admin_or_none(path: Path) -> Path | None:
-    """The folder of the repository that git keeps for a worktree."""
-    try:
-        text = (path / ".git").read_text("utf-8", "surrogateescape")
-    except OSError:
-        return None
-    admin = Path(text.removeprefix(_GITDIR).removesuffix("\n"))
-    is_one = text.startswith(_GITDIR) and admin.parent.name == "worktrees" and (admin / "gitdir").is_file()
-    return admin if is_one else None
-
-
-def _admin(path: Path) -> Path:
-    found = _admin_or_none(path)
-    if found is None:
-        raise GitCommandError(f"{path} is not a worktree any more: its .git file was changed")
-    return found
-
-
-def remove_worktree(path: Path) -> None:
-    """With what the repository keeps about it."""
-    admin = _admin_or_none(path)
-    if admin is not None:
-        with suppress(OSError):
-            linked = (admin / "gitdir").read_text("utf-8", "surrogateescape").strip()
-            # Of a copy the original may be in use.
-            if linked == str(path / ".git"):
-                shutil.rmtree(admin, ignore_errors=True)
-    shutil.rmtree(path, ignore_errors=True)
-
-
-def remove_worktrees(root: Path) -> None:
-    """Of a run that has completed: its commits are in its refs."""
-    for folder in (root / FOLDER, *root.glob(f"restart-*/{FOLDER}")):
-        if folder.is_dir():
-            for path in folder.resolve().iterdir():
-                if path.is_dir():
-                    remove_worktree(path)
-            shutil.rmtree(folder, ignore_errors=True)
-
-
 def refs_of(visit: StageVisit) -> str:
-    return _refs(visit.ctx.run_id, visit.ctx.restarts)
-
-
-def _refs(run: str, restarts: int) -> str:
-    return f"refs/holdfast/{run}/" + (f"restart-{restarts}/" if restarts else "")
-
-
-def ref_name(scope: str) -> str:
-    return "+".join(f"{_word(level.fan)}.{level.visit}.{level.index}" for level in levels(scope))
-
-
-def _fan_name(level: Level) -> str:
-    around = ref_name("".join(f"{part}/" for part in level.scope.split("/")[:-2]))
-    return f"{around}{'+' if around else ''}{_word(level.fan)}.{level.visit}"
-
-
-def _word(name: str) -> str:
-    """git does not allow every character, and `.` and `+` separate."""
-    return "".join(c if (c.isascii() and c.isalnum()) or c in "_-" else f"={ord(c):x}=" for c in name)
+    return refs_prefix(visit.ctx.run_id, visit.ctx.restarts)
 
 
 def _copied(source: Path, target: Path) -> None:

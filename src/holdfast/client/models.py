@@ -570,6 +570,8 @@ class Filters(Model, kw_only=True):
     expires_from: str | None = None
     expires_to: str | None = None
     resolved_by: list[str] = []
+    resolved_from: str | None = None
+    resolved_to: str | None = None
 
 
 class Firing(Model, kw_only=True):
@@ -1205,8 +1207,11 @@ class OpenCallbacks(Model, kw_only=True):
 
 
 class Option(Model, kw_only=True):
+    """`text`: the label for people; a label that is only the id as words. The documents' paths have none."""
+
     id: str
     label: str
+    text: str | None = None
     variant: str = "secondary"
     default: bool | None = None
     requires_comment: bool | None = None

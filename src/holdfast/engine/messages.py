@@ -103,6 +103,15 @@ class RunRecovered(msgspec.Struct, kw_only=True):
     late: EvidenceBySeq = {}
 
 
+class HandlerLost(msgspec.Struct, kw_only=True):
+    """The worker that ran this execution is gone, and the run is not: what it noted is recorded. Treated by
+    its effect class, as when a run is loaded; the other executions are not touched."""
+
+    scope: str
+    node: int
+    visit: int
+
+
 class EvidenceArrived(msgspec.Struct, kw_only=True):
     """Evidence about an effect, possibly after a person was asked about it."""
 
@@ -145,6 +154,7 @@ Message = (
     | ResumeRequested
     | RunRecovered
     | HandlersStopped
+    | HandlerLost
     | SubstepDoubted
     | EvidenceArrived
     | CodeChanged

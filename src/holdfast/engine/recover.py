@@ -25,6 +25,7 @@ from holdfast.engine.decision import Decision, consume, node_of
 from holdfast.engine.messages import (
     EvidenceArrived,
     HandlerFinished,
+    HandlerLost,
     ResumeRequested,
     RunRecovered,
     SubstepEvidence,
@@ -164,6 +165,20 @@ def on_run_recovered(decision: Decision, message: RunRecovered) -> None:
             continue
         _recover(decision, execution, node, message)
     pick_up(decision)
+
+
+def on_handler_lost(decision: Decision, message: HandlerLost) -> None:
+    """One execution alone: the others have workers of their own."""
+    pos = decision.pos
+    execution = pos.execs.get((message.scope, message.node))
+    if execution is None or execution.visit != message.visit or execution.phase != "work":
+        return
+    if pos.failing is not None or pos.cancelling is not None:
+        return
+    if SETTLED in execution.subs:
+        decision.starts.append(execution)
+        return
+    _recover(decision, execution, node_of(decision.graph, pos, execution), RunRecovered())
 
 
 def _recover(decision: Decision, execution: Exec, node: Node, message: RunRecovered) -> None:

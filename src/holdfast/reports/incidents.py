@@ -38,7 +38,7 @@ def _of_visit(visit: Visit) -> Iterator[Incident]:
     for trial in visit.trials:
         result = _of_attempt(visit, trial)
         if result is not None:
-            yield _incident(visit, trial.at, trial.seq, *result)
+            yield _incident(visit, _failed_at(visit, trial), trial.seq, *result)
     for question in visit.questions:
         if question.why in ("doubt", "doubt_step"):
             yield _incident(visit, question.asked_at, question.seq, question.prompt, _of_doubt(question))
@@ -58,6 +58,12 @@ def _of_visit(visit: Visit) -> Iterator[Incident]:
         )
     elif _violated(visit):
         yield _incident(visit, visit.ended_at or 0, visit.seq, *_of_guardrail(visit))
+
+
+def _failed_at(visit: Visit, trial: AttemptDetail) -> int:
+    """A run that had failed may be resumed days later."""
+    ends = (wait.since for wait in visit.waits if wait.kind == "failed" and wait.until == trial.at)
+    return next(ends, trial.at)
 
 
 def _incident(visit: Visit, at: int, seq: int, error: str, handled: str, *, ended: bool = False) -> Incident:

@@ -239,6 +239,10 @@ class BlobStore:
             )
         return data
 
+    def address(self, digest: bytes) -> bytes:
+        """Where a new blob of this tenant is stored."""
+        return self._closed(digest, b"")[0]
+
     def places(self, digest: bytes) -> list[bytes]:
         """The addresses at which a blob of this tenant may be stored."""
         if self.encrypted is None:

@@ -67,13 +67,17 @@ async def tell_watchers(services: RunServices, change: str, tenant: str) -> None
         await queues.send_event(CHILD_CHANGED, key=change, keep=_KEPT, tenant=tenant)
 
 
-async def look_for_changes(service: RunService, run: RunId) -> None:
-    """Wake a run that waits for a change which has happened already: without a worker nobody has told it."""
+async def look_for_changes(service: RunService, run: RunId, *, depth: int = 0) -> None:
+    """Wake a run that waits for a change which has happened already: without a worker nobody has told it.
+    The runs that it manages come first, because the answer may be for one far below."""
     for hold in await service.holds(run):
         change = str(_event(hold).get("key", "")) if hold.type == CONSUME else ""
         if not change or _event(hold).get("event") != CHILD_CHANGED:
             continue
-        row = await service.store.get_run(RunId(change.partition("@")[0]))
+        child = RunId(change.partition("@")[0])
+        if depth < _DEEPEST:
+            await look_for_changes(service, child, depth=depth + 1)
+        row = await service.store.get_run(child)
         if row is not None and not await is_unchanged(service, row, change):
             await tell_watchers(service.runtime, change, row.tenant)
 

@@ -145,6 +145,22 @@ class RecordCodec:
             record.side.blobs = [blob.ref.digest for blob in blobs]
         return blobs
 
+    def dump_body(self, body: Any) -> bytes:
+        """The body whole, with no value moved elsewhere; `load_body` reads it."""
+        registry, kind = self.registry, body.__class__
+        if kind is StepBody:
+            ops = [(p, k, o, pack(v, registry)) for p, k, o, v in body.ops]
+            body = msgspec.structs.replace(body, ops=ops)
+        elif kind is ChunkBody:
+            body = msgspec.structs.replace(
+                body, items=[(what, pack(data, registry)) for what, data in body.items]
+            )
+        kept = {name: pack(getattr(body, name), registry) for name in _ANY_FIELDS.get(kind, ())}
+        return encode_body(msgspec.structs.replace(body, **kept))
+
+    def load_body(self, kind: int, raw: bytes) -> Any:
+        return self.unpack_body(decode_body(raw, BODY_TYPES[kind]))
+
     def clear(self) -> None:
         """Discard what `prepare` kept: the record is encoded."""
         self.plain = None

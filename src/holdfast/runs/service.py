@@ -59,7 +59,14 @@ class RunService:
         """A new run, durable when this returns, for any worker to claim (options as for `create.prepare`).
         (row, False) if the idempotency key names an earlier one."""
         new, _ = await create.prepare(self, program, given, **options)
-        return await self.store.create(new)
+        engine = self.runtime.engine
+        if engine is None:
+            return await self.store.create(new)
+        engine.enlist(program, new)
+        row, fresh = await self.store.create(new)
+        if fresh:
+            await engine.created(row)
+        return row, fresh
 
     async def start(
         self, program: Program, given: Any, **options: Any
@@ -177,12 +184,12 @@ class RunService:
 
         return await cancel.cancel(self, run, reason=reason, by=by)
 
-    async def steer(self, run: str, text: str, *, by: str = "user:local") -> SteerMessage:
+    async def steer(self, run: str, text: str, *, by: str = "user:local", stage: str = "") -> SteerMessage:
         """A message to the agent that is at work in the run: it gets it once, after the tool calls that it
         makes now. Raises RunStatusError if there is none, and RunEndedError."""
         from holdfast.runs.steer import steer
 
-        return await steer(self, run, text, by=by)
+        return await steer(self, run, text, by=by, stage=stage)
 
     async def request_resume(
         self,

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from holdfast.engine.decision import node_of
 from holdfast.errors import InputError, RunEndedError, RunStatusError
-from holdfast.runs.history.story_loader import load_story
+from holdfast.runs.driver.load import load
+from holdfast.runs.history.versions import readers_of
 from holdfast.runs.steer_messages import MOST, SteerMessage, SteerMessages
 from holdfast.store.refusals import require_live
 from holdfast.types.status import ENDED
 from holdfast.types.text import require_text
 
 if TYPE_CHECKING:
-    from holdfast.checkpoint.visit import Visit
+    from holdfast.model.position import Exec
     from holdfast.runs.access import RunAccess
+    from holdfast.store.rows import RunRow
 
 LONGEST: Final = 16_384
 """Characters of one message."""
-_OPEN: Final = frozenset({"running", "asking", "waiting", "ready"})
 # The first record of a conversation with a model; the one before a command-line agent is started.
 _PROMPT, _SESSION = "/prompt", "session"
 
 
-async def steer(service: RunAccess, run: str, text: str, *, by: str) -> SteerMessage:
-    """Raises RunStatusError if no agent is at work, RunEndedError, and InputError."""
+async def steer(service: RunAccess, run: str, text: str, *, by: str, stage: str = "") -> SteerMessage:
+    """`stage`: the node whose agent gets it; without one, the first that can. Raises RunStatusError if no
+    such agent is at work, RunEndedError, and InputError."""
     row = await service.get(run)
     require_live(row)
     if row.status in ENDED:
@@ -35,22 +38,42 @@ async def steer(service: RunAccess, run: str, text: str, *, by: str) -> SteerMes
         raise InputError(
             f"the message has {len(text):,} characters.", hint=f"At most {LONGEST:,} are allowed."
         )
-    story = await load_story(service, row, None)
-    if not any(_is_steerable(visit) for visit in story.visits):
+    active = await _agents_at_work(service, row)
+    if not active or (stage and stage not in active):
+        what = (
+            f"stage {stage!r} of run {row.id} with an agent is not active"
+            if stage
+            else (f"no stage of run {row.id} with an agent is active")
+        )
+        hint = "Steer a run while a model with tools, or a command-line agent, is at work."
         raise RunStatusError(
-            f"no stage of run {row.id} with an agent is active: nobody would get the message.",
-            hint="Steer a run while a model with tools, or a command-line agent, is at work.",
+            f"{what}: nobody would get the message.",
+            hint=f"At work are: {', '.join(sorted(active))}." if active else hint,
             run=row.id,
             status=row.status,
         )
     box = SteerMessages(service.store, row.tenant, row.id)
     if len(await box.all()) >= MOST:
         raise RunStatusError(f"{MOST} messages wait for run {row.id} already.", run=row.id, status=row.status)
-    return await box.put(text, by)
+    return await box.put(text, by, stage)
 
 
-def _is_steerable(visit: Visit) -> bool:
-    return visit.state in _OPEN and any(
-        call.name == _SESSION or (call.ordinal.startswith("=agent") and call.ordinal.endswith(_PROMPT))
-        for call in visit.calls
+async def _agents_at_work(service: RunAccess, row: RunRow) -> set[str]:
+    """The nodes whose agent would get a message; from the newest snapshot, however long the run is."""
+    reader = (await readers_of(service, row)).at(row.head)
+    loaded = await load(
+        service.store, reader.codec, reader.graph, row.id, blobs=service.runtime.blobs, row=row
+    )
+    pos = loaded.pos
+    return {
+        node_of(reader.graph, pos, execution).id
+        for execution in pos.execs.values()
+        if execution.phase != "failed" and _has_conversation(execution)
+    }
+
+
+def _has_conversation(execution: Exec) -> bool:
+    return any(
+        sub.name == _SESSION or (key.startswith("=agent") and key.endswith(_PROMPT))
+        for key, sub in execution.subs.items()
     )

@@ -21,13 +21,18 @@ MOST: Final = 100
 
 
 class SteerMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """`taken_by`: the conversation that gets it; empty while it waits."""
+    """`taken_by`: the conversation that gets it; empty while it waits. `stage`: the node that it is for;
+    empty for any."""
 
     id: str
     text: str
     by: str
     at: int
     taken_by: str = ""
+    stage: str = ""
+
+    def is_for(self, taker: str, stage: str) -> bool:
+        return self.taken_by == taker or (not self.taken_by and self.stage in ("", stage))
 
 
 class SteerMessages:
@@ -38,9 +43,9 @@ class SteerMessages:
         self._tenant = tenant
         self._run = run
 
-    async def put(self, text: str, by: str) -> SteerMessage:
+    async def put(self, text: str, by: str, stage: str = "") -> SteerMessage:
         now = self._store.now()
-        made = SteerMessage(id=f"{now:020}-{uuid4().hex[:12]}", text=text, by=by, at=now)
+        made = SteerMessage(id=f"{now:020}-{uuid4().hex[:12]}", text=text, by=by, at=now, stage=stage)
         await self._store.put_document(self._document(made), expect=0)
         return made
 
@@ -53,13 +58,15 @@ class SteerMessages:
         found = await self._store.documents(self._tenant, KIND, prefix=f"{self._run}/", limit=MOST)
         return [(msgspec.json.decode(each.body, type=SteerMessage), each.revision) for each in found]
 
-    async def waiting(self, taker: str) -> bool:
-        return any(each.taken_by in ("", taker) for each, _ in await self.all())
+    async def waiting(self, taker: str, stage: str) -> bool:
+        return any(each.is_for(taker, stage) for each, _ in await self.all())
 
-    async def take(self, taker: str) -> list[SteerMessage]:
-        """Those that it has taken before too, unless they were removed."""
+    async def take(self, taker: str, stage: str) -> list[SteerMessage]:
+        """Those that it has taken before too, unless they were removed. `stage`: the taker's node."""
         found: list[SteerMessage] = []
         for each, revision in await self.all():
+            if not each.is_for(taker, stage):
+                continue
             mine = msgspec.structs.replace(each, taken_by=taker)
             if each.taken_by == taker:
                 found.append(each)

@@ -8,13 +8,13 @@ from typing import Final
 import msgspec
 
 from holdfast.model.fingerprint import CODED, dialect_of, requirements_in
+from holdfast.runs.driver.settings import ALLOW_CODE
 from holdfast.store.protocols import Store
 from holdfast.store.rows import RunRow
 from holdfast.types.fleet import FleetFigures, ScheduledFlow, VersionBacklog, WorkerRow
 from holdfast.types.ids import RunId
-from holdfast.types.status import RunStatus
+from holdfast.types.status import CLAIMABLE
 
-_READY: Final = (RunStatus.pending, RunStatus.resumable)
 _MEANS: Final = {
     "agent": "the agent's program on its PATH",
     "backend": "`--backend [NAME=]SPEC`",
@@ -25,9 +25,9 @@ _MEANS: Final = {
     "program": "the program on its PATH",
     "provider": "the provider's key in its environment",
     "repository": "the repository",
-    "setting": "`--allow-code`",
+    ALLOW_CODE: "`--allow-code`",
 }
-"""By the kind of a requirement: how a worker gets it."""
+"""By a requirement or its kind: how a worker gets it."""
 
 
 class UnservedWork(msgspec.Struct, frozen=True):
@@ -60,10 +60,9 @@ def find_unserved(figures: FleetFigures, workers: Iterable[WorkerRow]) -> Unserv
 async def missing_means(store: Store, rows: Sequence[RunRow]) -> dict[RunId, tuple[str, ...]]:
     """By run that could be claimed: what it needs and no live worker has. Empty while no worker is alive at
     all: then every run waits for one."""
-    ready = [row for row in rows if row.worker is None and row.status in _READY]
+    ready = [row for row in rows if row.worker is None and row.status in CLAIMABLE]
     ready = [row for row in ready if dialect_of(row.version) != CODED]
-    now = store.now()
-    alive = [row for row in await store.workers() if row.until > now and not row.draining] if ready else []
+    alive = await live_workers(store) if ready else []
     found: dict[RunId, tuple[str, ...]] = {}
     needs: dict[tuple[str, str], frozenset[str]] = {}
     for row in ready if alive else ():
@@ -71,13 +70,25 @@ async def missing_means(store: Store, rows: Sequence[RunRow]) -> dict[RunId, tup
         if version not in needs:
             stored = await store.flow(*version)
             needs[version] = frozenset() if stored is None else requirements_in(stored.graph)
-        here = [each for each in alive if each.lanes is None or row.lane in each.lanes]
-        wanted = needs[version]
-        if wanted and not any(wanted <= frozenset(each.offers) for each in here):
-            somewhere = frozenset(word for each in here for word in each.offers)
-            # Each word may be somewhere, but not all of them in one place.
-            found[row.id] = tuple(sorted(wanted - somewhere or wanted))
+        missing = missing_of(row.lane, needs[version], alive)
+        if missing:
+            found[row.id] = missing
     return found
+
+
+async def live_workers(store: Store) -> list[WorkerRow]:
+    now = store.now()
+    return [row for row in await store.workers() if row.until > now and not row.draining]
+
+
+def missing_of(lane: str, wanted: frozenset[str], alive: Sequence[WorkerRow]) -> tuple[str, ...]:
+    """What no live worker of the lane has of this."""
+    here = [each for each in alive if each.lanes is None or lane in each.lanes]
+    if not wanted or any(wanted <= frozenset(each.offers) for each in here):
+        return ()
+    somewhere = frozenset(word for each in here for word in each.offers)
+    # Each word may be somewhere, but not all of them in one place.
+    return tuple(sorted(wanted - somewhere or wanted))
 
 
 def serves(row: WorkerRow, version: str) -> bool:
@@ -87,4 +98,11 @@ def serves(row: WorkerRow, version: str) -> bool:
 
 def means_for(missing: Iterable[str]) -> str:
     """How to give a worker what runs need: `agent:codex`, `provider:openai`."""
-    return ", ".join(dict.fromkeys(_MEANS.get(word.partition(":")[0], word) for word in missing))
+    return ", ".join(dict.fromkeys(_means(word) for word in missing))
+
+
+def _means(word: str) -> str:
+    kind, _, name = word.partition(":")
+    if word not in _MEANS and kind == "setting":
+        return f"the setting `{name}`"
+    return _MEANS.get(word, _MEANS.get(kind, word))

@@ -14,7 +14,15 @@ from holdfast.store.rows import (
 )
 from holdfast.types.concurrency_limits import LimitRow
 from holdfast.types.event import EventRow
-from holdfast.types.fleet import Death, EndedRun, FleetFigures, HoldTimes, RecentRows, WorkerRow
+from holdfast.types.fleet import (
+    Death,
+    EndedRun,
+    FleetFigures,
+    HoldTimes,
+    RecentRows,
+    WaitingRuns,
+    WorkerRow,
+)
 from holdfast.types.ids import RunId
 from holdfast.types.lease import Lease
 from holdfast.types.schedule import ScheduleRow
@@ -119,6 +127,24 @@ class Workers(Protocol):
         ...
 
 
+class UnservedRuns(Protocol):
+    """Runs that wait for what no live worker has."""
+
+    async def waiting_runs(self, versions: Sequence[str]) -> list[WaitingRuns]:
+        """The runs of these versions that could be claimed, by lane, flow, version and what they were
+        told."""
+        ...
+
+    async def tell_missing(self, of: WaitingRuns, missing: Sequence[str], *, limit: int) -> int:
+        """Adds one event to each of these runs that was told something else: what it waits for, or that a
+        worker has it. Returns how many there were; called again, it finds none of them."""
+        ...
+
+    async def tell_taken(self, *, limit: int) -> int:
+        """The same for runs that a worker has claimed since they were told to wait."""
+        ...
+
+
 class FleetStatistics(Protocol):
     async def fleet_figures(self, *, ages: tuple[int, ...]) -> FleetFigures: ...
 
@@ -132,5 +158,6 @@ class FleetStatistics(Protocol):
         ...
 
 
-class Fleet(LimitRows, Schedules, Workers, FleetStatistics, Protocol):
-    """Everything that a store does for a fleet: limits, schedules, workers, deaths, statistics."""
+class Fleet(LimitRows, Schedules, Workers, UnservedRuns, FleetStatistics, Protocol):
+    """Everything that a store does for a fleet: limits, schedules, workers, deaths, unserved runs,
+    statistics."""

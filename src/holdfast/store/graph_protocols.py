@@ -27,7 +27,7 @@ class GraphThreads(Protocol):
         """Write checkpoints, values and writes, all or nothing. A checkpoint that is there with the same
         digest is left out, another one is replaced. A write with a number of 0 or more stays as it is there.
         Refused if the claim is not the thread's, and without one while another's lives; and if a value is
-        missing that a checkpoint refers to, or a new value is built from."""
+        missing that a checkpoint refers to, or a new value is built from, or the blob of a new value."""
         ...
 
     async def graph_checkpoint(

@@ -21,7 +21,7 @@ from holdfast import telemetry
 from holdfast.errors import StoreUnavailableError
 from holdfast.model.calls.boundary import ControlFlow
 from holdfast.store.protocols import Store
-from holdfast.telemetry import CRASH_POINTS
+from holdfast.telemetry import CRASH_POINTS, ENGINE_CRASH_POINTS
 
 __all__ = ["CRASH_POINTS", "EXIT_CODE", "Armed", "Crash", "armed", "environment", "until_crash"]
 
@@ -180,5 +180,5 @@ class _CrashableStore:
 
 
 def _known(name: str) -> None:
-    if name not in CRASH_POINTS:
+    if name not in (*CRASH_POINTS, *ENGINE_CRASH_POINTS):
         raise ValueError(f"{name!r} is not a crash point; they are: {', '.join(CRASH_POINTS)}")

@@ -18,8 +18,8 @@ from holdfast.app.result import Result
 from holdfast.checkpoint.json_view import jsonable
 from holdfast.errors import AnswerInvalidError, HoldfastError, InputError
 from holdfast.model.graph import Node
+from holdfast.model.idempotency_keys import idempotency_key
 from holdfast.model.shown_names import shown_name
-from holdfast.runs.driver.idempotency_keys import idempotency_key
 from holdfast.runs.driver.settings import RunSettings
 from holdfast.runs.service import RunService
 from holdfast.torture import undeclared_effects

@@ -54,6 +54,10 @@ EVENTS = {
         "the run's workers died too often; the run is a dead letter until an operator retries it",
         ("worker", "term", "head", "recoveries", "lease_until", "alone"),
     ),
+    "run.unserved": EventKind(
+        "no live worker has what the run needs: it waits for one that has `missing`", ("missing",)
+    ),
+    "run.served": EventKind("a worker has what the run waited for"),
     "run.history_lost": EventKind(
         "the store lost records that it had acknowledged, and the run stopped",
         ("acknowledged", "head", "worker", "acknowledged_at", "hold"),

@@ -106,6 +106,17 @@ class VersionBacklog(msgspec.Struct, frozen=True, kw_only=True):
     oldest: int  # microseconds that the oldest has been ready
 
 
+class WaitingRuns(msgspec.Struct, frozen=True):
+    """Runs of one lane, flow and version that could be claimed. `mark`: of what they were last said to
+    wait for, '' for nothing (`store.missing_means`)."""
+
+    lane: str
+    flow: str
+    version: str
+    mark: str
+    runs: int = 0
+
+
 class ScheduledFlow(msgspec.Struct, frozen=True, kw_only=True):
     """Schedules of one flow that will fire."""
 

@@ -34,12 +34,14 @@ class GraphThreadRow(msgspec.Struct, frozen=True, kw_only=True):
 
 class GraphValueRow(msgspec.Struct, frozen=True, kw_only=True):
     """The value of a channel as of one version. With `base`, `data` says how it differs from that value; the
-    number is drawn by the caller."""
+    number is drawn by the caller. With `blob_digest`, the bytes are in the blob there, and `data` is
+    their digest."""
 
     number: int
     channel: str
     data: bytes
     base: int | None = None
+    blob_digest: bytes | None = None
 
 
 class GraphWriteRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -137,7 +139,7 @@ class GraphCopy(msgspec.Struct, frozen=True, kw_only=True):
 class GraphRefusal(msgspec.Struct, frozen=True):
     """Why nothing was written. `lost`: the claim that was given is not the thread's any more; else another
     one lives. `exists`: the target of a copy is there already. `missing`: a value that a checkpoint refers
-    to, or a new one is built from, was deleted meanwhile."""
+    to, or a new one is built from, was deleted meanwhile; or a blob must be put again."""
 
     claim: GraphClaim | None = None
     lost: bool = False

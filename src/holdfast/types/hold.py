@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from hashlib import sha256
@@ -36,6 +37,27 @@ class Option(msgspec.Struct, frozen=True):
     # Unset rather than false, so that older graphs keep their fingerprints.
     default: bool | msgspec.UnsetType = msgspec.UNSET  # the answer that `default_option` gives
     requires_comment: bool | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def text(self) -> str:
+        """Its label for people. The label itself is in hashes, and stays as the flow gave it."""
+        return label_text(self.id, self.label)
+
+
+_PLAIN_ID = re.compile(r"[a-z][a-z0-9]*([_-][a-z0-9]+)*")
+
+
+def label_text(id: str, label: str) -> str:  # noqa: A002
+    """A label that is only the id reads as words: `needs_work` is "Needs work"."""
+    if label != id or _PLAIN_ID.fullmatch(id) is None:
+        return label
+    words = re.sub("[_-]", " ", id)
+    return words[:1].upper() + words[1:]
+
+
+def label_of(options: Sequence[Option] | None, chosen: str) -> str:
+    """What people read for a decision; the decision itself where no option has that id."""
+    return next((each.text for each in options or () if each.id == chosen), chosen)
 
 
 def options_json(options: Any) -> list[dict[str, Any]] | None:
@@ -272,6 +294,8 @@ class HoldFilter(msgspec.Struct, frozen=True, kw_only=True):
     expires_from: int | None = None
     expires_to: int | None = None
     resolved_by: tuple[str, ...] = ()
+    resolved_from: int | None = None
+    resolved_to: int | None = None
     noted: tuple[str, str] | None = None  # (kind, slot): has such a note (watched, snoozed)
     not_noted: tuple[str, str, int] | None = None  # (kind, slot, now): has none that lasts beyond now
     live: bool = True  # without imported history

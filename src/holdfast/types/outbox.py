@@ -16,6 +16,7 @@ CLOSED = "hold.closed"
 JUDGE = "hold.judge"
 QUEUE = "hold.queue"  # the message that asks the hold's question in a queue is to be published or changed
 
+ENGINE_START = "engine.start"  # the run is to be started on the engine that drives it
 QUEUE_OUT = "queue.out"  # a message of a queue that is bound to a broker has changed
 
 
@@ -23,7 +24,8 @@ class OutboxMessage(msgspec.Struct, frozen=True):
     """A message to send after the commit. Messages with the same `key` are sent once; the key of a message
     about a hold begins with the hold's id and a colon.
     Topics: hold.created, hold.assigned, hold.reminded, hold.escalated,
-    hold.asked_back, hold.link, hold.closed, hold.judge, hold.queue, queue.out."""
+    hold.asked_back, hold.link, hold.closed, hold.judge, hold.queue, queue.out,
+    engine.start."""
 
     topic: str
     key: str

@@ -43,6 +43,7 @@ def label_for(word: str) -> str:
 
 
 ENDED = frozenset({_R.completed, _R.failed, _R.cancelled})
+CLAIMABLE = frozenset({_R.pending, _R.resumable})
 PARKED = frozenset({_R.waiting, _R.pending_input})
 # Claimed at least once, and not ended.
 BEGUN = (_R.running, _R.waiting, _R.pending_input, _R.resumable)

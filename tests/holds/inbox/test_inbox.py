@@ -42,7 +42,7 @@ async def test_a_decision_takes_two_keys_and_any_other_key_disarms_it(
     seen = await screen(hf)
 
     assert "Read it; then 1 again." in "\n".join(await seen.press("1"))
-    assert "1 [approve: Enter]" in "\n".join(await seen.press("1"))
+    assert "1 [Approve: Enter]" in "\n".join(await seen.press("1"))
     await seen.press("j", "enter")
     assert (await seen.row(hold)).placed is None
 

@@ -215,7 +215,7 @@ async def test_free_text_is_asked_for_where_there_are_no_options(hf: Holdfast, s
     ("keys", "visible"),
     [
         ((), [">  ·  normal", "? help"]),
-        (("o",), ["1 approve", "u back"]),
+        (("o",), ["1 Approve", "u back"]),
         (("?",), ["Keys", "this page"]),
         (("o", "2", "enter", "why" * 14), ["Why reject?", "ywhy", "Enter continue"]),
         (("x", "1"), [">x ·  normal", "all 1"]),

@@ -160,7 +160,7 @@ def test_somebody_lives_in_it_decides_sees_others_and_leaves(
     terminal.until("? help q quit j k move Enter open")
 
     terminal.type("o1")
-    terminal.until("Refund 250?", "[approve: Enter]".replace(" ", "\N{NO-BREAK SPACE}"))
+    terminal.until("Refund 250?", "[Approve: Enter]".replace(" ", "\N{NO-BREAK SPACE}"))
     terminal.type("\r")
     terminal.until("Decided 'approve': Refund 250?.")
     cli("holds", "resolve", hold, "reject", "--as", "user:sam@acme")
@@ -189,7 +189,7 @@ def test_keys_are_read_as_a_terminal_sends_them(terminal: Terminal, cli: Cli) ->
     """Arrows, letters of several bytes, a paste of two lines, and Escape alone."""
     terminal.until("Refund 250?")
     terminal.type("\x1b[C")
-    terminal.until("1\N{NO-BREAK SPACE}approve")
+    terminal.until("1\N{NO-BREAK SPACE}Approve")
     terminal.type("c")
     terminal.until("visible to all")
     terminal.type("é!\x1b[200~two\nlines\x1b[201~")
@@ -215,11 +215,11 @@ def test_escape_is_a_key_where_another_key_follows_at_once(terminal: Terminal, c
     """The bytes are those of Alt and that key."""
     terminal.until("Refund 250?")
     terminal.type("o")
-    terminal.until("1\N{NO-BREAK SPACE}approve")
+    terminal.until("1\N{NO-BREAK SPACE}Approve")
     terminal.type("1")
-    terminal.until("approve? Enter decides")
+    terminal.until("Approve? Enter decides")
     terminal.type("\x1b\r")
-    terminal.until_not("approve? Enter decides")
+    terminal.until_not("Approve? Enter decides")
     terminal.type("c")
     terminal.until("visible to all")
     terminal.type("no\x1bqq")
@@ -265,7 +265,7 @@ def test_a_terminal_of_ascii_gets_ascii(cli: Cli, tmp_path: Path) -> None:
     asyncio.run(_ask(tmp_path, 250))
     opened = Terminal(tmp_path, 120, PYTHONIOENCODING="ascii")
     try:
-        opened.until("Refund 250?", "1 approve")
+        opened.until("Refund 250?", "1 Approve")
         assert opened.screen.isascii()
     finally:
         opened.close()

@@ -64,7 +64,7 @@ def test_query_says_how_it_was_understood() -> None:
         ("due:2d", "due<2d"),
         ("flow>refund", "flow:VALUE"),
         ("has:money", "comment"),
-        ("foo:bar", "Known: age, assignee, due, "),
+        ("foo:bar", "Known: age, assignee, decided, "),
         ("flow:a bogus<2d", "Write text:bogus<2d to search for it as text."),
         ("\udcff", "surrogate"),
     ],

@@ -12,6 +12,7 @@ from holdfast.errors import (
     ContentChangedError,
     ExcludedError,
     HoldClaimedError,
+    InputError,
     NotAssignedError,
 )
 from holdfast.holds.timing.sweeper import HoldSweeper
@@ -167,3 +168,16 @@ async def test_what_is_given_beside_a_decision_is_never_left_aside() -> None:
         with pytest.raises(AnswerInvalidError, match="not as both"):
             await holds.resolve(DANA, row.id, {"decision": "approve"}, request_hash="sha256:other")
         assert (await holds.get(DANA, row.id)).status is HoldStatus.pending
+
+
+@pytest.mark.covers("RA-3", "AS-8")
+async def test_a_name_that_the_directory_does_not_have_leaves_the_hold_where_it_is() -> None:
+    """Also for admins: a slip would take it from the list of its assignee."""
+    async with Holdfast("memory:", clock=FakeClock(), directory=Firm()) as hf:
+        holds, row = await hf.holds(), await ask(hf, "user:dana@acme")
+        for who, to in ((ADMIN, "user:nobody@acme"), (DANA, "nobody"), (ADMIN, "group:none")):
+            with pytest.raises(InputError, match="is not in the directory"):
+                await holds.reassign(who, row.id, to)
+        assert [each.id for each in (await holds.list(DANA)).rows] == [row.id]
+        assert (await holds.get(DANA, row.id)).version == row.version
+        assert (await holds.reassign(ADMIN, row.id, None)).assignee_type == "unrouted"

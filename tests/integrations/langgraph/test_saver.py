@@ -260,7 +260,7 @@ async def test_damaged_bytes_are_reported_with_their_place(saver: HoldfastSaver)
     store: Store = await saver.store()
     await append(saver, 1, 500)
     (row,) = await store.stored_rows("graph_values", after=-1, limit=9)
-    await store.rewrite("graph_values", [(row, {"data": b"\xc1" + row.values["data"][1:]})])
+    await store.rewrite("graph_values", [(row, row.values | {"data": b"\xc1" + row.values["data"][1:]})])
     with pytest.raises(CheckpointCorruptError, match="items") as caught:
         await saver.aget_tuple(CONFIG)
     assert caught.value.facts == {"thread": "t", "checkpoint": "00000000", "channel": "items"}

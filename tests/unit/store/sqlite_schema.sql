@@ -12,6 +12,8 @@ CREATE INDEX graph_checkpoints_of_run ON graph_checkpoints (run_id) WHERE run_id
 
 CREATE INDEX graph_threads_of_family ON graph_threads (family);
 
+CREATE INDEX graph_values_of_blob ON graph_values (blob_digest) WHERE blob_digest IS NOT NULL;
+
 CREATE INDEX graph_values_of_family ON graph_values (family);
 
 CREATE INDEX hold_links_of_hold ON hold_links (hold);
@@ -97,6 +99,8 @@ CREATE INDEX runs_inside ON runs (gate) WHERE worker IS NOT NULL AND gate <> '';
 
 CREATE INDEX runs_leased ON runs (tenant, lease_until) WHERE worker IS NOT NULL;
 
+CREATE INDEX runs_missing ON runs (status) WHERE missing <> '';
+
 CREATE INDEX runs_newest ON runs (created_at);
 
 CREATE INDEX runs_of_entity ON runs (instance_key, status) WHERE instance_key IS NOT NULL;
@@ -108,6 +112,9 @@ CREATE INDEX runs_of_thread ON runs (thread, created_at) WHERE thread IS NOT NUL
 CREATE UNIQUE INDEX runs_once ON runs (tenant, flow, idempotency_key) WHERE idempotency_key IS NOT NULL;
 
 CREATE INDEX runs_ready ON runs (priority, tenant, line, ready_at) WHERE worker IS NULL AND ready_at IS NOT NULL;
+
+CREATE INDEX runs_ready_versions ON runs (suspect, lane, version, priority, tenant, line, ready_at)
+WHERE worker IS NULL AND ready_at IS NOT NULL;
 
 CREATE INDEX runs_suspect ON runs (ready_at) WHERE suspect;
 
@@ -260,7 +267,7 @@ CREATE TABLE graph_values (
     base INTEGER,
     channel TEXT NOT NULL,
     data BLOB NOT NULL
-) STRICT;
+, blob_digest BLOB) STRICT;
 
 CREATE TABLE graph_writes (
     number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -528,7 +535,7 @@ CREATE TABLE runs (
     error TEXT, read_only INTEGER NOT NULL DEFAULT 0 CHECK (
     read_only = 0 OR (read_only = 1 AND worker IS NULL AND ready_at IS NULL)), migrated INTEGER NOT NULL DEFAULT 0, started_by TEXT, deployment TEXT, gate TEXT NOT NULL DEFAULT '', line TEXT GENERATED ALWAYS AS (
     iif(gate = '', '', iif(status = 'pending', '+', '-') || substr(gate, 1, instr(gate || '/', '/') - 1))
-) VIRTUAL, dead INTEGER NOT NULL DEFAULT 0 CHECK (dead IN (0, 1)), suspect INTEGER NOT NULL DEFAULT 0 CHECK (suspect IN (0, 1)),
+) VIRTUAL, dead INTEGER NOT NULL DEFAULT 0 CHECK (dead IN (0, 1)), suspect INTEGER NOT NULL DEFAULT 0 CHECK (suspect IN (0, 1)), missing TEXT NOT NULL DEFAULT '',
     CHECK ((worker IS NULL) = (lease_until IS NULL))
 ) STRICT;
 

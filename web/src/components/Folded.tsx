@@ -7,8 +7,20 @@ import { sizeText } from "@/models/size";
 
 const t = textOf(messages);
 
+/** Texts that the reader has opened stay open while the page is: also where they are shown anew. */
+const opened = new Set<string>();
+
+function nameOf(text: string): string {
+  return `${text.length} ${text.slice(0, 80)} ${text.slice(-80)}`;
+}
+
 export function Folded({ text, most, children }: { text: string; most?: number; children: (shown: string) => ReactNode }) {
-  const [open, setOpen] = useState(false);
+  const [open, setOpen] = useState(() => opened.has(nameOf(text)));
+  const turn = () => {
+    if (open) opened.delete(nameOf(text));
+    else opened.add(nameOf(text));
+    setOpen(!open);
+  };
   const { kind, beginning, bytes } = foldOf(text, most);
   if (kind === "whole") return children(text);
   const size = sizeText(bytes);
@@ -18,7 +30,7 @@ export function Folded({ text, most, children }: { text: string; most?: number; 
       {kind === "download" ? (
         <button type="button" className="link" onClick={() => download(text)}>{t("download", { size })}</button>
       ) : (
-        <button type="button" className="link" aria-expanded={open} onClick={() => setOpen(!open)}>
+        <button type="button" className="link" aria-expanded={open} onClick={turn}>
           {open ? t("showLess") : t("showAll", { size })}
         </button>
       )}

@@ -1,7 +1,7 @@
 /** A form with sample data in place of its placeholders. */
 import { MISSING, isMapping, resolverOf } from "./conditionValues";
 import { asText, filtered } from "./textFilters";
-import { type Choice, sectionOf } from "./formSection";
+import { type Choice, decisionLabel, sectionOf } from "./formSection";
 
 const PLACEHOLDER = /\{\{\s*([\w.]+)([^}]*)\}\}/g;
 /** Never templates: other parts of the document name them. */
@@ -18,7 +18,8 @@ export function filled(value: unknown, sample: Readonly<Record<string, unknown>>
 
 /** A text that is one placeholder becomes the value itself. */
 function filledText(text: string, sample: Readonly<Record<string, unknown>>): unknown {
-  const resolve = resolverOf(sample);
+  // As in a run: `input.amount` is the field amount of the input.
+  const resolve = resolverOf({ input: sample, ...sample });
   const valueOf = (path: string, filters: string): unknown => filtered(resolve(path.split(".")), filters);
   const only = /^\{\{\s*([\w.]+)([^}]*)\}\}$/.exec(text);
   const found = only ? valueOf(only[1]!, only[2]!) : MISSING;
@@ -41,6 +42,6 @@ export function decisionsIn(sections: readonly unknown[], submit: string): (Choi
   if (!first) return [{ id: "submit", label: submit, variant: "primary" }];
   const given = Array.isArray(first["options"]) ? first["options"] : [];
   return sectionOf(first).options.map((each, place) => ({
-    ...each, variant: isMapping(given[place]) ? String(given[place]["variant"] ?? "") : "",
+    ...each, label: decisionLabel(each), variant: isMapping(given[place]) ? String(given[place]["variant"] ?? "") : "",
   }));
 }

@@ -75,6 +75,11 @@ function choiceOf(given: unknown): Choice {
   return { id, label: plainText(textOf(given["label"]) || id) };
 }
 
+/** As the server shows it on a button: a label that is only the id reads as words. */
+export function decisionLabel({ id, label }: Choice): string {
+  return label === id && /^[a-z][a-z0-9]*([_-][a-z0-9]+)*$/.test(id) ? labelOf(id.replaceAll("-", "_")) : label;
+}
+
 /** `order_id` reads `Order id`. */
 export function labelOf(name: string): string {
   const words = name.replaceAll("_", " ");

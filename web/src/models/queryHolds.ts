@@ -5,7 +5,7 @@ export const PRIORITIES = ["low", "normal", "high", "critical"] as const;
 const STATUSES = ["pending", "resolved", "expired", "cancelled"] as const;
 const HAS = ["comment"];
 const PLAIN: Record<string, string> = { flow: "flow", type: "type", tag: "tags", run: "run", key: "instance_key" };
-const NAMES = new Set([...Object.keys(PLAIN), "assignee", "group", "role", "status", "priority", "due", "age", "has", TEXT]);
+const NAMES = new Set([...Object.keys(PLAIN), "assignee", "group", "role", "status", "priority", "due", "age", "has", "decided_by", "decided", TEXT]);
 const MOST_ASSIGNEE = 500;
 
 /** `words`: the conditions, one for each chip; `text`: what is searched in the question. */
@@ -26,12 +26,15 @@ export function readHoldQuery(query: string, me: string, now: bigint): HoldQuery
     else if (name === "has") add("has", one(colon(word), HAS));
     else if (name === "due" && sign === ":" && value === "overdue") fields["expires_to"] = now;
     else if (name === "due") fields[sign.startsWith("<") ? "expires_to" : "expires_from"] = now + lengthOf(word);
+    else if (name === "decided_by") add("resolved_by", ...deciderOf(colon(word), me));
+    else if (name === "decided") Object.assign(fields, decidedIn(word, now));
     else fields[sign.startsWith("<") ? "created_from" : "created_to"] = now - lengthOf(word);
   };
   const { free, words, wrong } = readWords(query, NAMES, (word) => {
     for (const value of word.value.split(",")) taken({ ...word, value });
   });
   if (wrong) return { fields: {}, text: "", words: [], wrong };
+  if (!lists["status"] && (lists["resolved_by"] || "resolved_from" in fields || "resolved_to" in fields)) add("status", "resolved", "expired");
   for (const [field, values] of Object.entries(lists)) fields[field] = distinct(values);
   return { fields, text: free, words, wrong: null };
 }
@@ -70,6 +73,33 @@ function assigneeOf(raw: string): [string, string] {
   if (at < 0 || !["user", "group", "role"].includes(kind)) return ["user", spelled(text)];
   if (!value) return ["unrouted", ""];
   return [kind, kind === "user" ? spelled(value) : value];
+}
+
+const NO_PEOPLE = ["service", "agent", "system", "policy"];
+
+/** Ids of those who decided; the id of a person may have an address as it was typed. */
+function deciderOf(value: string, me: string): string[] {
+  if (value === "me") return [me];
+  const at = value.indexOf(":");
+  if (at > 0 && NO_PEOPLE.includes(value.slice(0, at))) return [value];
+  const [kind, name] = assigneeOf(value);
+  if (kind !== "user") throw new QueryError("value");
+  return [`user:${value.replace(/^user:/, "")}`, `user:${name}`];
+}
+
+const DAY = 86_400_000_000n;
+
+/** `decided<2d`: in the last two days; with a date: by day, in UTC. */
+function decidedIn(word: Word, now: bigint): Record<string, bigint> {
+  const { sign, value } = word;
+  if (!/^[0-9]{4}-[0-9]{2}-[0-9]{2}$/.test(value)) return { [sign.startsWith("<") ? "resolved_from" : "resolved_to"]: now - lengthOf(word) };
+  const found = new Date(`${value}T00:00:00Z`);
+  if (Number.isNaN(found.getTime()) || !found.toISOString().startsWith(value) || value.startsWith("0000")) throw new QueryError("value");
+  const first = BigInt(found.getTime()) * 1000n;
+  return {
+    ...([":", ">=", ">"].includes(sign) ? { resolved_from: first + (sign === ">" ? DAY : 0n) } : {}),
+    ...([":", "<=", "<"].includes(sign) ? { resolved_to: first + (sign === "<" ? 0n : DAY) } : {}),
+  };
 }
 
 /** Only addresses: names of other systems may differ in case alone. */

@@ -355,7 +355,7 @@ export function holdOf(given: HoldWire): Hold {
     why: plainText((wire.why ?? "").replace(/\buser:(?=\S)/g, "").replace(/\b(group|role):(?=\S)/g, "the $1 ")),
     options: (wire.options ?? []).map((each) => ({
       id: each.id,
-      label: plainText(each.label),
+      label: plainText(each.text || each.label),
       variant: each.variant ?? "secondary",
       requiresComment: each.requires_comment === true,
     })),
@@ -379,8 +379,14 @@ export function holdOf(given: HoldWire): Hold {
   };
 }
 
+/** The label for people of the option that was chosen. */
+function labelOf(options: HoldWire["options"], decision: string): string {
+  const found = (options ?? []).find((each) => each.id === decision);
+  return plainText(found ? found.text || found.label : decision);
+}
+
 function placedLabelOf({ options, placed_decision: decision }: HoldWire): string {
-  return decision ? plainText((options ?? []).find((each) => each.id === decision)?.label ?? decision) : "";
+  return labelOf(options, decision ?? "");
 }
 
 function shadowOf({ status, shadow, options }: HoldWire): Shadow | null {
@@ -389,7 +395,7 @@ function shadowOf({ status, shadow, options }: HoldWire): Shadow | null {
   const decision = shadow.decision ?? "";
   return {
     judge: plainText(shadow.judge),
-    label: plainText((options ?? []).find((each) => each.id === decision)?.label ?? decision),
+    label: labelOf(options, decision),
     confidence: shadow.confidence ?? null,
     reasoning: plainText(shadow.reasoning ?? ""),
     error: plainText(shadow.error ?? ""),
@@ -403,7 +409,7 @@ function outcomeOf(wire: HoldWire): Outcome {
   const decision = String(found["effective_decision"] ?? found["decision"] ?? "");
   return {
     decision,
-    label: plainText((wire.options ?? []).find((each) => each.id === decision)?.label ?? decision),
+    label: labelOf(wire.options, decision),
     by: personOf(wire.resolved_by ?? wire.cancelled_by ?? ""),
     at: wire.resolved_at ?? wire.cancelled_at,
     comment: plainText(String(found["comment"] ?? wire.cancel_reason ?? "")),

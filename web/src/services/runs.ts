@@ -116,7 +116,8 @@ function runOf(given: RunWire | RunDetail): Run {
     endedAt: wire.ended_at ?? null,
     wakesAt: wire.wakes_at ?? null,
     ...waitsOf(wire),
-    error: plainText(wire.error ?? ""),
+    // What a person has stopped did not fail: its class says nothing more than the status.
+    error: plainText(wire.error ?? "").replace(wire.status === "cancelled" ? /^RunCancelledError:? ?/ : /^$/, ""),
     head: wire.head ?? 0,
     eventSeq: wire.event_seq ?? 0,
     dead: wire.dead ?? false,

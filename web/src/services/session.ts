@@ -44,6 +44,18 @@ export const DOCUMENTS = "holdfast.document.";
 /** When decisions of this person are final, by hold: signing out before that undoes them. Known to all tabs. */
 const PLACED = "holdfast.placed";
 let isSignedOut = false;
+/** Tells the other tabs of this browser. */
+const LEAVING = "holdfast.signed-out";
+
+/** The other tabs go to the sign-in page with the one that signs out, and show nothing more. */
+export function followSignOut(): void {
+  new BroadcastChannel(LEAVING).addEventListener("message", () => {
+    // The tab that signs out gets its own message, and leaves by itself.
+    if (isSignedOut) return;
+    isSignedOut = true;
+    window.location.assign(signInAddress());
+  });
+}
 
 /** Whether this person has signed out: nothing more is kept in the browser then. */
 export function hasSignedOut(): boolean {
@@ -84,6 +96,8 @@ function keepPlaced(all: Record<string, number>): void {
 export async function signOut(ended: () => void): Promise<void> {
   await client.endSession();
   isSignedOut = true;
+  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a channel has only this origin
+  new BroadcastChannel(LEAVING).postMessage("");
   ended();
   window.localStorage.removeItem(PLACED);
   for (const storage of [window.sessionStorage, window.localStorage]) {

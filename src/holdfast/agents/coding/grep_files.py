@@ -21,22 +21,32 @@ LONGEST: Final = 2000
 """Characters of a line that are shown."""
 
 
-def matches(root: str, expression: re.Pattern[str], names: re.Pattern[str] | None) -> Iterator[str]:
-    """`path:line:text`, of a folder or of one file."""
+SKIPPED: Final = "(not searched, because larger than 16 MiB: "
+"""Begins the last line, if files were left out."""
+_NAMED: Final = 5
+
+
+def matches(
+    root: str, expression: re.Pattern[str], names: re.Pattern[str] | None, skipped: list[str]
+) -> Iterator[str]:
+    """`path:line:text`, of a folder or of one file. Files that are too large are added to `skipped`."""
     paths = files_below(root) if Path(root).is_dir() else iter([""])
     for path in paths:
         if names is not None and path and not names.match(path):
             continue
         where = os.path.normpath(f"{root}/{path}")
-        for number, line in _lines(where):
+        for number, line in _lines(where, skipped):
             if expression.search(line):
                 yield f"{where}:{number}:{line[:LONGEST]}"
 
 
-def _lines(path: str) -> Iterator[tuple[int, str]]:
+def _lines(path: str, skipped: list[str]) -> Iterator[tuple[int, str]]:
     try:
         kind = os.lstat(path)
-        if not stat.S_ISREG(kind.st_mode) or kind.st_size > LARGEST:
+        if not stat.S_ISREG(kind.st_mode):
+            return
+        if kind.st_size > LARGEST:
+            skipped.append(path)
             return
         with Path(path).open("rb") as file:
             data = file.read(LARGEST)
@@ -62,12 +72,15 @@ def main() -> int:
         sys.stderr.write(f"{error}\n")
         return 2
     sys.stdout.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    count = 0
-    for line in matches(given.path, expression, names):
+    count, skipped = 0, list[str]()
+    for line in matches(given.path, expression, names, skipped):
         sys.stdout.write(line + "\n")
         count += 1
         if count >= given.max:
             break
+    if skipped:
+        more = f", and {len(skipped) - _NAMED} more" if len(skipped) > _NAMED else ""
+        sys.stdout.write(f"{SKIPPED}{', '.join(skipped[:_NAMED])}{more})\n")
     return 0 if count else 1
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
 from uuid import uuid4
@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
 
+from holdfast.agents.agent import AgentTool
 from holdfast.agents.coding.edits import bytes_of, patched_contents, patched_files, replaced_text
 from holdfast.agents.coding.file_changes import make_changes, planned_changes
 from holdfast.agents.coding.numbered_lines import numbered_lines
@@ -73,12 +74,13 @@ def coding_tools(
 
 def with_approvals(tools: list[Tool], approval: Approvals) -> list[Tool]:
     """Raises InputError for a name that no tool has: a condition that is never asked is no condition. That of
-    `edit_file` is that of `apply_patch` too, and the reverse: a model has the one that its family knows."""
+    `edit_file` is that of `apply_patch` too, and the reverse: a model has the one that its family knows. The
+    tools of an agent that is a tool are asked about in the same way."""
     if approval is False:
         return tools
     if approval is True:
-        return [each if each.effect in REPEATABLE else each.with_approval(True) for each in tools]
-    known = {each.name for each in tools} | set(CHANGES)
+        return [_always_approved(each) for each in tools]
+    known = {each.name for each in _with_inner(tools)} | set(CHANGES)
     unknown = sorted(set(approval) - known)
     if unknown:
         raise InputError(
@@ -86,7 +88,26 @@ def with_approvals(tools: list[Tool], approval: Approvals) -> list[Tool]:
         )
     both = {_EDITS[name]: _whatever_is_given(when) for name, when in approval.items() if name in _EDITS}
     conditions = both | dict(approval)
-    return [each.with_approval(conditions[each.name]) if each.name in conditions else each for each in tools]
+
+    def conditional(tool: Tool) -> Tool:
+        made = tool.with_approval(conditions[tool.name]) if tool.name in conditions else tool
+        return made.with_each_tool(conditional) if isinstance(made, AgentTool) else made
+
+    return [conditional(each) for each in tools]
+
+
+def _always_approved(tool: Tool) -> Tool:
+    if isinstance(tool, AgentTool):
+        return tool.with_each_tool(_always_approved)
+    return tool if tool.effect in REPEATABLE else tool.with_approval(True)
+
+
+def _with_inner(tools: Iterable[Tool]) -> Iterator[Tool]:
+    """Also those of agents that are tools."""
+    for each in tools:
+        yield each
+        if isinstance(each, AgentTool):
+            yield from _with_inner((*each.agent.tools, *each.agent.toolkit))
 
 
 def _whatever_is_given(condition: When | Approval) -> When | Approval:

@@ -29,6 +29,10 @@ Place = tuple[str, ...]
 """A file's resolved place inside the folder; empty for the folder itself."""
 
 
+def shown(place: Place) -> str:
+    return "/".join(place) or "the working folder"
+
+
 class ProjectFolder:
     def __init__(self, root: str | Path) -> None:
         self.root = Path(root).resolve()
@@ -86,11 +90,11 @@ class ProjectFolder:
     def require_room_for(self, place: Place) -> None:
         """Raises ToolError if no file can be there: a folder is, or a part of its path is a file."""
         if self.is_folder(place):
-            raise ToolError(f"{'/'.join(place)} is a folder")
+            raise ToolError(f"{shown(place)} is a folder")
         for end in range(1, len(place)):
             above = self.root.joinpath(*place[:end])
             if above.exists() and not above.is_dir():
-                raise ToolError(f"{'/'.join(place[:end])} is not a folder")
+                raise ToolError(f"{shown(place[:end])} is not a folder")
 
     # ------------------------------------------------------------------ contents
     @contextmanager
@@ -101,7 +105,7 @@ class ProjectFolder:
             try:
                 if not stat.S_ISREG(os.fstat(fd).st_mode):
                     what = "a folder" if stat.S_ISDIR(os.fstat(fd).st_mode) else "not a regular file"
-                    raise ToolError(f"{'/'.join(place)} is {what}")
+                    raise ToolError(f"{shown(place)} is {what}")
                 yield fd
             finally:
                 os.close(fd)
@@ -110,7 +114,7 @@ class ProjectFolder:
         try:
             return os.open(place[-1] if place else ".", _FILE, dir_fd=above)
         except OSError as error:
-            raise ToolError(f"{'/'.join(place)} cannot be read: {_reason(error)}") from error
+            raise ToolError(f"{shown(place)} cannot be read: {_reason(error)}") from error
 
     def read(self, place: Place, most: int = MAX_EDITED) -> bytes:
         """Raises ToolError for a larger file."""
@@ -119,7 +123,7 @@ class ProjectFolder:
             while len(data) <= most and (block := os.read(fd, _BLOCK)):
                 data += block
         if len(data) > most:
-            raise ToolError(f"{'/'.join(place)} has more than {most:,} bytes")
+            raise ToolError(f"{shown(place)} has more than {most:,} bytes")
         return bytes(data)
 
     def digest(self, place: Place) -> str | None:
@@ -147,7 +151,7 @@ class ProjectFolder:
                     file.flush()
                     os.fsync(file.fileno())
         except OSError as error:
-            raise ToolError(f"{'/'.join(place)} cannot be written: {_reason(error)}") from error
+            raise ToolError(f"{shown(place)} cannot be written: {_reason(error)}") from error
 
     def discard(self, place: Place, name: str) -> None:
         with suppress(OSError, ToolError), self._above(place) as above:
@@ -159,7 +163,7 @@ class ProjectFolder:
                 os.replace(name, place[-1], src_dir_fd=above, dst_dir_fd=above)
                 os.fsync(above)
         except OSError as error:
-            raise ToolError(f"{'/'.join(place)} cannot be written: {_reason(error)}") from error
+            raise ToolError(f"{shown(place)} cannot be written: {_reason(error)}") from error
 
     def remove(self, place: Place) -> None:
         try:
@@ -167,7 +171,7 @@ class ProjectFolder:
                 os.unlink(place[-1], dir_fd=above)
                 os.fsync(above)
         except OSError as error:
-            raise ToolError(f"{'/'.join(place)} cannot be deleted: {_reason(error)}") from error
+            raise ToolError(f"{shown(place)} cannot be deleted: {_reason(error)}") from error
 
     @contextmanager
     def _above(self, place: Place, *, create: bool = False) -> Generator[int]:
@@ -183,7 +187,7 @@ class ProjectFolder:
                 fd = inner
             yield fd
         except OSError as error:
-            raise ToolError(f"{'/'.join(place)} cannot be reached: {_reason(error)}") from error
+            raise ToolError(f"{shown(place)} cannot be reached: {_reason(error)}") from error
         finally:
             os.close(fd)
 

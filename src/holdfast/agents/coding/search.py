@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from holdfast.agents.coding.globs import files_below, glob_pattern
-from holdfast.agents.coding.grep_files import LONGEST
+from holdfast.agents.coding.grep_files import LONGEST, SKIPPED
 from holdfast.agents.coding.project_folder import ProjectFolder
 from holdfast.agents.command import run_command
 from holdfast.agents.tool_environment import tool_environment
@@ -35,14 +35,17 @@ async def find_text(
     ended = await run_command(words, cwd=folder.root, env=tool_environment(), timeout=SECONDS, most=_MOST)
     if ended.timed_out:
         raise ToolError(f"the search took longer than {SECONDS:g} s; use a simpler pattern or a smaller path")
-    if ended.code == _NOTHING and not ended.output.strip():
-        return "Nothing found."
+    *lines, last = ended.output.splitlines() or [""]
+    skipped = last if last.startswith(SKIPPED) else ""
+    lines += [] if skipped or not last else [last]
+    if ended.code == _NOTHING and not lines:
+        return "\n".join(filter(None, ("Nothing found.", skipped)))
     # ripgrep reports files that it could not open by its exit code, beside what it found.
     if ended.code != _FOUND and not _LINE.match(ended.output):
         raise ToolError(f"the search failed: {ended.output.strip()[-500:]}")
-    lines = ended.output.splitlines()
-    more = f"\n(only the first {most} are shown)" if len(lines) >= most else ""
-    return "\n".join(line.removeprefix("./") for line in lines[:most]) + more
+    more = f"(only the first {most} are shown)" if len(lines) >= most else ""
+    shown = [line.removeprefix("./") for line in lines[:most]]
+    return "\n".join([*shown, *filter(None, (more, skipped))])
 
 
 def _words(pattern: str, path: str, names: str, *, ignore_case: bool, most: int) -> list[str]:

@@ -178,7 +178,7 @@ def response_schema(hold: HoldRow) -> dict[str, Any]:
     """The JSON Schema of the `payload` that answers it."""
     decision: dict[str, Any] = {"type": "string"}
     if hold.options:
-        decision = {"oneOf": [{"const": option.id, "title": option.label} for option in hold.options]}
+        decision = {"oneOf": [{"const": option.id, "title": option.text} for option in hold.options]}
     properties: dict[str, Any] = {"decision": decision, "comment": {"type": "string"}}
     if hold.schema is not None:
         properties["response_data"] = msgspec.json.decode(hold.schema)

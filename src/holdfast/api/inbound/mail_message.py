@@ -171,7 +171,11 @@ def decision_in(text: str, options: Sequence[Option]) -> MailDecision | None:
     if not lines:
         return None
     word = lines[0].strip().strip(".!").casefold()
-    meant = {option.id for option in options if word in (option.id.casefold(), option.label.casefold())}
+    meant = {
+        option.id
+        for option in options
+        if word in (option.id.casefold(), option.label.casefold(), option.text.casefold())
+    }
     rest = "\n".join(lines[1:]).strip()
     if len(meant) != 1 or (rest and _COMMENT.match(rest) is None):
         return None

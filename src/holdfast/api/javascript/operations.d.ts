@@ -271,6 +271,10 @@ export interface Operations {
   getSchedule(name: string, options?: Options): Promise<ScheduleWire>;
   /** The caller and their rights. */
   getSession(options?: Options): Promise<SessionWire>;
+  /** What a stage left, whole: `response`, `stdout`, `stderr`, `verdict` or `diff`. */
+  getStageOutput(run: string, stage: string, output: string, query?: GetStageOutputQuery, options?: Options): Promise<Response>;
+  /** What the model of a stage was given: the preamble, the prompt, and how to report the verdict. */
+  getStagePrompt(run: string, stage: string, query?: GetStagePromptQuery, options?: Options): Promise<Response>;
   /** The state of the server and its store. */
   getStatus(options?: Options): Promise<StatusWire>;
   /**
@@ -705,6 +709,8 @@ export interface CountHoldsQuery {
   expires_from?: string | Date | null;
   expires_to?: string | Date | null;
   resolved_by?: string[];
+  resolved_from?: string | Date | null;
+  resolved_to?: string | Date | null;
 }
 
 export interface CountRunsQuery {
@@ -757,6 +763,14 @@ export interface GetRunResultQuery {
   wait?: number;
 }
 
+export interface GetStageOutputQuery {
+  visit?: number;
+}
+
+export interface GetStagePromptQuery {
+  visit?: number;
+}
+
 export interface GetStepQuery {
   /** As it was at the record, without what came later. */
   past?: boolean;
@@ -791,6 +805,8 @@ export interface HoldMetricsQuery {
   expires_from?: string | Date | null;
   expires_to?: string | Date | null;
   resolved_by?: string[];
+  resolved_from?: string | Date | null;
+  resolved_to?: string | Date | null;
   calendar?: string | null;
 }
 
@@ -836,6 +852,8 @@ export interface ListCheckpointHoldsQuery {
   expires_from?: string | Date | null;
   expires_to?: string | Date | null;
   resolved_by?: string[];
+  resolved_from?: string | Date | null;
+  resolved_to?: string | Date | null;
   order?: HoldOrder | null;
   /** Maximum number of items. */
   limit?: number;
@@ -894,6 +912,8 @@ export interface ListHoldsQuery {
   expires_from?: string | Date | null;
   expires_to?: string | Date | null;
   resolved_by?: string[];
+  resolved_from?: string | Date | null;
+  resolved_to?: string | Date | null;
   order?: HoldOrder | null;
   /** Maximum number of items. */
   limit?: number;
@@ -1779,6 +1799,8 @@ export interface Filters {
   expires_from?: string | null;
   expires_to?: string | null;
   resolved_by?: string[];
+  resolved_from?: string | null;
+  resolved_to?: string | null;
 }
 
 /** What became of an instant. `last`: the last of several that were missed; `instant` is the first. */
@@ -2465,9 +2487,11 @@ export interface OptionPreview {
   entries: PreviewEntry[];
 }
 
+/** `text`: the label for people; a label that is only the id as words. */
 export interface OptionWire {
   id: string;
   label: string;
+  text?: string;
   variant?: string;
   default?: boolean;
   requires_comment?: boolean;
@@ -3269,8 +3293,10 @@ export interface StatusWire {
   flows: Record<string, string>;
 }
 
+/** `stage`: the node whose agent gets it; without one, the first that can. */
 export interface SteerRun {
   text: string;
+  stage?: string;
 }
 
 /** The message waits until the agent has made its tool calls. */

@@ -91,6 +91,8 @@ export const OPERATIONS = {
   getRunResult: { method: "GET", path: "/v1/runs/{run}/result", query: true },
   getSchedule: { method: "GET", path: "/v1/schedules/{name}" },
   getSession: { method: "GET", path: "/v1/session" },
+  getStageOutput: { method: "GET", path: "/v1/pipelines/{run}/stages/{stage}/outputs/{output}", query: true, gives: "file" },
+  getStagePrompt: { method: "GET", path: "/v1/pipelines/{run}/stages/{stage}/prompt", query: true, gives: "file" },
   getStatus: { method: "GET", path: "/v1/admin/status" },
   getStep: { method: "GET", path: "/v1/runs/{run}/steps/{seq}", query: true },
   getTimeline: { method: "GET", path: "/v1/runs/{run}/timeline", query: true, pages: "cursor" },

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import time
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import TYPE_CHECKING, TypeVar
 
+from holdfast.api.live.hub import hub_of
 from holdfast.errors import HoldfastError, StoreError
 
 if TYPE_CHECKING:
@@ -34,13 +35,29 @@ async def is_still_valid(authenticator: RequestAuthenticator, request: Request, 
 
 
 async def while_valid(call: ApiCall, source: AsyncGenerator[T]) -> AsyncGenerator[T]:
-    """What the source yields until the caller's credential is revoked or signed out. Checked as often as a
-    socket checks its own: once in each interval of keep-alive comments, and before what follows it."""
-    beat, checked = call.settings.heartbeat, time.monotonic()
+    """What the source yields until the caller's credential is revoked or signed out. Checked as a socket
+    checks its own: when one of the tenant has ended, and once in each interval of keep-alive comments."""
+    beat = call.settings.heartbeat
     async with aclosing(source):
-        async for batch in source:
-            if time.monotonic() - checked >= beat:
-                if not await is_still_valid(call.request.app.state.authenticator, call.request, call.who):
-                    return
-                checked = time.monotonic()
-            yield batch
+        with hub_of(call.hf).credential_news(call.tenant) as news:
+            # Kept while the client reads: a signal that comes meanwhile is not missed.
+            ended = asyncio.ensure_future(news.wait(beat))
+            batch = asyncio.ensure_future(anext(source, None))
+            try:
+                while True:
+                    await asyncio.wait({batch, ended}, return_when=asyncio.FIRST_COMPLETED)
+                    if ended.done():
+                        ended = asyncio.ensure_future(news.wait(beat))
+                        if not await is_still_valid(
+                            call.request.app.state.authenticator, call.request, call.who
+                        ):
+                            return
+                    if batch.done():
+                        if (found := batch.result()) is None:
+                            return
+                        yield found
+                        batch = asyncio.ensure_future(anext(source, None))
+            finally:
+                ended.cancel()
+                batch.cancel()
+                await asyncio.gather(ended, batch, return_exceptions=True)

@@ -105,7 +105,7 @@ def field_of(
     name = section["field"]
     value = values[name] if name in values else section.get("default")
     made = _plain_field(section, f"{PREFIX}{name}", value)
-    labels = {each.id: each.label for each in (row.options if row is not None else None) or ()}
+    labels = {each.id: each.text for each in (row.options if row is not None else None) or ()}
     made.help = " ".join(part for part in (made.help, *_conditions(section, labels)) if part)
     made.wrong = wrong.get(name, "")
     if made.widget == "table":

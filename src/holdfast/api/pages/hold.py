@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -39,7 +40,7 @@ from holdfast.holds.queries.summary import (
     why_of,
 )
 from holdfast.holds.service import HoldService
-from holdfast.types.hold import HoldRow
+from holdfast.types.hold import HoldRow, label_of
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import Actor
 
@@ -170,8 +171,7 @@ async def _shadow(call: ApiCall, service: HoldService, row: HoldRow) -> tuple[Sh
     found = await service.shadow(call.actor, row.id)
     if found is None:
         return None
-    label = next((each.label for each in row.options or () if each.id == found.decision), found.decision)
-    return found, label or ""
+    return found, label_of(row.options, found.decision or "")
 
 
 def hold_context(row: HoldRow, now: int, draft: FormDraft, error: HoldfastError | None) -> dict[str, Any]:
@@ -197,7 +197,8 @@ def hold_context(row: HoldRow, now: int, draft: FormDraft, error: HoldfastError 
         "draft": draft,
         "late": isinstance(error, HoldDecidedError),
         "key": secrets.token_urlsafe(18),
-        "comment_for": [each.label for each in row.options or () if each.requires_comment is True],
+        "vote_label": partial(label_of, row.options),
+        "comment_for": [each.text for each in row.options or () if each.requires_comment is True],
     }
 
 
@@ -214,7 +215,7 @@ def outcome_text(row: HoldRow, now: int) -> str:
         return f"{what}{ago}{why}."
     resolution = resolution_of(row)
     chosen = resolution.get("effective_decision") or resolution.get("decision")
-    label = next((each.label for each in row.options or () if each.id == chosen), chosen)
+    label = label_of(row.options, str(chosen or ""))
     return f"{person(by or 'Holdfast')} decided “{label}”{ago}."
 
 
@@ -223,7 +224,7 @@ def _placed(row: HoldRow, now: int) -> str:
     if row.placed is None or row.placed_until is None:
         return ""
     chosen = placed_decision(row)
-    label = next((each.label for each in row.options or () if each.id == chosen), chosen or "Send")
+    label = label_of(row.options, chosen or "") or "Send"
     left = roughly(row.placed_until - now)
     return f"{short_name(row.placed_by or '')} decided: {label}. It is final in {left}"
 

@@ -34,19 +34,29 @@ TITLES: Final = {
 }
 
 
+class HomeQuery(msgspec.Struct, kw_only=True):
+    """`needs`: the page that was asked for, which there is only in the app."""
+
+    needs: str = ""
+
+
+NEED_SCRIPT: Final = {"operations": "Operations", "editor": "The editor of flow documents"}
+
+
 class HoldsQuery(msgspec.Struct, kw_only=True):
     view: str = "mine"
     cursor: Cursor | None = None
 
 
 @routes.get("/", needs=Access.signed_in)
-async def home(call: ApiCall) -> Response:
+async def home(call: ApiCall, query: HomeQuery) -> Response:
     """What waits for me, and recent runs."""
     service = await call.holds()
+    absent = NEED_SCRIPT.get(query.needs, "")
     if not call.who.may(Right.holds_read):
         return page(
             call.request, "home.html", who=call.who, now=service.store.now(), mine=[], unassigned=[],
-            others=0, runs=await recent_runs(call),
+            others=0, runs=await recent_runs(call), absent=absent,
         )  # fmt: skip
     mine = await open_of(call, "mine")
     groups = await open_of(call, "groups")
@@ -62,6 +72,7 @@ async def home(call: ApiCall) -> Response:
         unassigned=unassigned,
         others=max(others, 0),
         runs=await recent_runs(call),
+        absent=absent,
     )
 
 

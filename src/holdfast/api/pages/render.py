@@ -18,7 +18,7 @@ from holdfast.api.auth.principal import Principal
 from holdfast.api.auth.rights import Right
 from holdfast.drawing.labels import WORDS
 from holdfast.holds.queries.history_text import short_date, short_name
-from holdfast.holds.queries.summary import assignee_of, countdown, roughly, title_of
+from holdfast.holds.queries.summary import assignee_of, countdown, prompt_rest, roughly, title_of
 from holdfast.model.forms.visible_text import hides, show_invisible
 from holdfast.model.template import as_text
 from holdfast.runs.run_view import ShownRun
@@ -73,6 +73,7 @@ def _environment() -> Environment:
     made.globals.update(
         {
             "title_of": title_of,
+            "prompt_rest": prompt_rest,
             "whom": whom,
             "countdown": countdown,
             "version": __version__,

@@ -48,6 +48,8 @@ _PLAIN: Final = (
     (re.compile(r"/flows/(.+?)(?:/start)?"), "/plain/flows/{}"),
     (re.compile(r"/flows"), "/plain/flows"),
     (re.compile(r"/settings"), "/plain/absence"),
+    # These have no plain page: the inbox says so.
+    (re.compile(r"/(operations|editor)(?:/.*)?"), "/plain/?needs={}"),
 )
 
 

@@ -15,7 +15,7 @@ from holdfast.api.schemas.common import moment
 from holdfast.api.schemas.hold_query import Instant, Words
 from holdfast.errors import InputError
 from holdfast.holds.queries.audit import SignedHead
-from holdfast.holds.queries.audit_text import audit_sentence, questions_of
+from holdfast.holds.queries.audit_text import AuditedHold, audit_sentence, questions_of
 from holdfast.types.audit import AuditRow
 from holdfast.types.clock import END_OF_TIME, START_OF_TIME, require_moment
 
@@ -100,7 +100,7 @@ async def list_audit(call: ApiCall, query: ListAudit) -> Page[AuditWire]:
     )
     read, found = 0, list[AuditRow]()
     async for page in reads:
-        questions = await _questions(call, page.rows) if query.text else dict[str, str]()
+        questions = await _questions(call, page.rows) if query.text else dict[str, AuditedHold]()
         for row in page.rows:
             if is_match(row, questions):
                 found.append(row)
@@ -118,7 +118,7 @@ async def _page_of(call: ApiCall, rows: Sequence[AuditRow], following: str | Non
     return Page(items=[audit_wire(each, questions) for each in rows], next=following)
 
 
-async def _questions(call: ApiCall, rows: Sequence[AuditRow]) -> Mapping[str, str]:
+async def _questions(call: ApiCall, rows: Sequence[AuditRow]) -> Mapping[str, AuditedHold]:
     """The right to read the audit is not the right to read what is asked."""
     if not call.who.may(Right.view):
         return {}
@@ -144,12 +144,12 @@ async def _newest(call: ApiCall, query: ListAudit, before: int | None) -> AsyncI
         upper = lower
 
 
-def _matcher(query: ListAudit) -> Callable[[AuditRow, Mapping[str, str]], bool]:
+def _matcher(query: ListAudit) -> Callable[[AuditRow, Mapping[str, AuditedHold]], bool]:
     since = START_OF_TIME if query.since is None else require_moment(query.since, "since")
     until = END_OF_TIME if query.until is None else require_moment(query.until, "until")
     actor, action, text = (part.casefold() for part in (query.actor_part, query.action_part, query.text))
 
-    def is_match(row: AuditRow, questions: Mapping[str, str]) -> bool:
+    def is_match(row: AuditRow, questions: Mapping[str, AuditedHold]) -> bool:
         return (
             (not query.module or module_of(row) in query.module)
             and (not query.execution or row.run in query.execution)
@@ -164,7 +164,7 @@ def _matcher(query: ListAudit) -> Callable[[AuditRow, Mapping[str, str]], bool]:
     return is_match
 
 
-def _words(row: AuditRow, questions: Mapping[str, str]) -> str:
+def _words(row: AuditRow, questions: Mapping[str, AuditedHold]) -> str:
     """What a search for a text reads."""
     data = row.data.decode(errors="replace")
     named = (row.actor, row.action, row.hold or "", row.run or "", data, audit_sentence(row, questions))

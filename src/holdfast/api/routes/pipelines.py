@@ -4,16 +4,16 @@ questions are holds: the routes of runs and holds work for it too."""
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from starlette.responses import Response
 
 from holdfast.api.auth.rights import Right
 from holdfast.api.draw import draw
-from holdfast.api.pipelines import find_pipeline, pipeline_from_request
+from holdfast.api.pipelines import find_pipeline, pipeline_from_request, works_alone
 from holdfast.api.routing import ApiCall, ApiReply, Routes
-from holdfast.api.schemas.files import drawing
+from holdfast.api.schemas.files import TEXT, drawing, text_reply
 from holdfast.api.schemas.input_guard import require_outside
 from holdfast.api.schemas.pipelines import CancelPipeline, PipelineWire, SubmitPipeline, pipeline_wire
 from holdfast.api.schemas.runs import etag_of
@@ -22,6 +22,8 @@ from holdfast.attractor.picture import picture_of_run
 from holdfast.attractor.prepare import input_of
 from holdfast.attractor.program import PipelineSetup
 from holdfast.attractor.progress import read_progress
+from holdfast.attractor.recorded_stage import read_stage
+from holdfast.attractor.stage_outputs import FILES
 from holdfast.attractor.stored_source import pipeline_of
 from holdfast.checkpoint.json_view import jsonable
 from holdfast.drawing.svg import to_svg
@@ -29,6 +31,7 @@ from holdfast.errors import (
     ForbiddenError,
     InputError,
     KeyReusedError,
+    NotFoundError,
     RunEndedError,
     RunNotFoundError,
     RunReadOnlyError,
@@ -63,10 +66,11 @@ async def submit_pipeline(call: ApiCall, body: SubmitPipeline) -> ApiReply[Pipel
     its position. 403 for commands, unless the operator allows them (`holdfast serve --allow-code`)."""
     require_outside(body.context)
     # In a thread: parsing a large document must not block the event loop.
-    ready = await asyncio.to_thread(pipeline_from_request, body, call.settings)
+    service, key = await call.runs(), call.key
+    here = await works_alone(service.store)
+    ready = await asyncio.to_thread(pipeline_from_request, body, call.settings, here=here)
     backend = PipelineSetup(simulate=body.simulate).asks_for
     given = input_of(ready.pipeline, backend=backend, context=body.context, here=False)
-    service, key = await call.runs(), call.key
     row, fresh = await service.create(
         ready.program,
         given,
@@ -130,6 +134,38 @@ async def get_pipeline_context(call: ApiCall, run: str) -> dict[str, Any]:
     """The context values that its stages share, by key."""
     service, row = await find_pipeline(call, run)
     return jsonable((await service.latest(row.id)).shown().state)
+
+
+class ShowStage(msgspec.Struct, kw_only=True):
+    """`visit`: which execution of the stage; 0: the last one."""
+
+    visit: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)] = 0
+
+
+_STAGE_RAISES = (*_MISSING, NotFoundError, InputError)
+
+
+@routes.get(
+    "/pipelines/{run}/stages/{stage}/prompt", needs=Right.runs_read, media=(TEXT,), raises=_STAGE_RAISES
+)
+async def get_stage_prompt(call: ApiCall, run: str, stage: str, query: ShowStage) -> Response:
+    """What the model of a stage was given: the preamble, the prompt, and how to report the verdict."""
+    service, row = await find_pipeline(call, run)
+    return text_reply((await read_stage(service, row, stage, query.visit)).require_prompt())
+
+
+@routes.get(
+    "/pipelines/{run}/stages/{stage}/outputs/{output}",
+    needs=Right.runs_read,
+    media=(TEXT,),
+    raises=_STAGE_RAISES,
+)
+async def get_stage_output(call: ApiCall, run: str, stage: str, output: str, query: ShowStage) -> Response:
+    """What a stage left, whole: `response`, `stdout`, `stderr`, `verdict` or `diff`."""
+    service, row = await find_pipeline(call, run)
+    if output not in FILES:
+        raise InputError(f"unknown output {output!r}.", hint=f"It is one of {', '.join(FILES)}.")
+    return text_reply((await read_stage(service, row, stage, query.visit)).require_output(output))
 
 
 async def _pipeline_reply(

@@ -246,7 +246,7 @@ async def steer_run(call: ApiCall, run: str, body: SteerRun) -> SteerTaken:
     it makes now; a command-line agent in a further turn. 409 if no stage with an agent is active."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
-    made = await service.steer(row.id, body.text, by=call.actor.id)
+    made = await service.steer(row.id, body.text, by=call.actor.id, stage=body.stage)
     return SteerTaken(id=made.id, run=row.id, text=made.text)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.holds.queries.audit_text import audit_sentence
+from holdfast.holds.queries.audit_text import AuditedHold, audit_sentence
 from holdfast.types.audit import AuditRow
 from holdfast.types.clock import iso
 
@@ -37,7 +37,7 @@ class AuditWire(msgspec.Struct, kw_only=True):
     hash: str
 
 
-def audit_wire(row: AuditRow, questions: Mapping[str, str] | None = None) -> AuditWire:
+def audit_wire(row: AuditRow, questions: Mapping[str, AuditedHold] | None = None) -> AuditWire:
     module = module_of(row)
     return AuditWire(
         id=f"evt_{row.hash.hex()[:24]}",

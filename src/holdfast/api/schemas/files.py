@@ -12,6 +12,7 @@ from holdfast.checkpoint.json_view import jsonable
 from holdfast.model.forms.visible_text import show_invisible
 
 BYTES = "application/octet-stream"
+TEXT = "text/plain; charset=utf-8"
 _KEPT_APART = "sandbox; default-src 'none'"
 """A browser must not show an artifact of a run as a page."""
 _DRAWN = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
@@ -22,7 +23,7 @@ def as_file(value: Any) -> tuple[str, bytes]:
     if isinstance(value, (bytes, bytearray)):
         return BYTES, bytes(value)
     if isinstance(value, str):
-        return "text/plain; charset=utf-8", value.encode("utf-8", "replace")
+        return TEXT, value.encode("utf-8", "replace")
     return "application/json", msgspec.json.encode(jsonable(value))
 
 
@@ -41,6 +42,12 @@ def attachment(data: bytes, media: str, name: str) -> Response:
         "Content-Security-Policy": _KEPT_APART,
     }
     return Response(data, media_type=media, headers=headers)
+
+
+def text_reply(text: str) -> Response:
+    """A text to read: known secrets in it are masked, and a browser does not show it as a page."""
+    headers = {"Content-Security-Policy": _KEPT_APART}
+    return Response(text.encode("utf-8", "replace"), media_type=TEXT, headers=headers)
 
 
 def drawing(svg: str) -> Response:

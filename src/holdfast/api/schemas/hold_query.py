@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import msgspec
 
@@ -65,6 +65,8 @@ class Filters(msgspec.Struct, kw_only=True, omit_defaults=True):
     expires_from: Instant | None = None
     expires_to: Instant | None = None
     resolved_by: Words = []
+    resolved_from: Instant | None = None
+    resolved_to: Instant | None = None
 
 
 class ListHolds(Filters, kw_only=True):
@@ -108,6 +110,11 @@ def _native(given: Filters, checkpoint_type: list[str], core: list[str], executi
     )
 
 
+_MOMENTS: Final = (
+    "created_from", "created_to", "expires_from", "expires_to", "resolved_from", "resolved_to",
+)  # fmt: skip
+
+
 def query_of(given: Filters, actor: Actor, now: int) -> Query:
     """The query for the service. Raises InputError for unknown terms."""
     typed = read_query(given.q or "", me=actor.id, now=now)
@@ -129,7 +136,7 @@ def query_of(given: Filters, actor: Actor, now: int) -> Query:
         fields["assignees"] = (*(where.assignees or ()), *asked)
     if given.text:
         fields["text"] = given.text if where.text is None else f"{where.text} {given.text}"
-    for name in ("created_from", "created_to", "expires_from", "expires_to"):
+    for name in _MOMENTS:
         if (instant := getattr(given, name)) is not None:
             fields[name] = require_moment(instant, name)
     return msgspec.structs.replace(typed, where=msgspec.structs.replace(where, **fields))

@@ -24,8 +24,11 @@ Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 
 
 class OptionWire(msgspec.Struct, kw_only=True):
+    """`text`: the label for people; a label that is only the id as words. The documents' paths have none."""
+
     id: str
     label: str
+    text: str | msgspec.UnsetType = msgspec.UNSET
     variant: str = "secondary"
     default: bool | msgspec.UnsetType = msgspec.UNSET
     requires_comment: bool | msgspec.UnsetType = msgspec.UNSET

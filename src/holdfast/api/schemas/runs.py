@@ -210,7 +210,10 @@ class CancelRun(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class SteerRun(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """`stage`: the node whose agent gets it; without one, the first that can."""
+
     text: Annotated[str, msgspec.Meta(min_length=1, max_length=16_384)]
+    stage: Annotated[str, msgspec.Meta(max_length=1000)] = ""
 
 
 class SteerTaken(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,8 +10,9 @@ import msgspec
 
 from holdfast.agents.messages import Message
 from holdfast.attractor.outcome import StageOutcome
-from holdfast.errors import HoldfastError, RequirementsMissingError
+from holdfast.errors import HoldfastError, InputError, RequirementsMissingError
 from holdfast.runs.unserved import means_for
+from holdfast.types.status import Effect
 
 if TYPE_CHECKING:
     from holdfast.attractor.context import PipelineContext
@@ -88,7 +89,7 @@ class BackendReply(msgspec.Struct, frozen=True, kw_only=True):
 
 class CodergenBackend(Protocol):
     """The specification's interface: text or an Outcome, sync or async; an exception is a failure of the
-    stage. It may run again after a crash, so external effects belong in tools."""
+    stage. With `effect = "read"` it may run again after a crash; else a person is asked first."""
 
     def run(
         self, node: Stage, prompt: str, context: PipelineContext
@@ -124,6 +125,18 @@ def is_conversing(backend: Any) -> bool:
 def reserves(backend: Any) -> bool:
     """Whether it reserves each of its calls in the run's ledger, or spends nothing."""
     return getattr(backend, "reserves", False) is True
+
+
+def declared_effect(backend: Any) -> Effect | None:
+    """`effect` of a function, or of an object with `run`. Raises InputError if it is none."""
+    found = getattr(backend, "effect", None)
+    if found is None:
+        return None
+    if found not in Effect.__members__.values():
+        raise InputError(
+            f"a backend has the effect {found!r}.", hint=f"Use one of {', '.join(Effect.__members__)}."
+        )
+    return Effect(found)
 
 
 def as_durable(backend: AnyBackend) -> DurableBackend:

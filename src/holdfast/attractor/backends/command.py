@@ -25,7 +25,7 @@ from holdfast.agents.messages import Message
 from holdfast.attractor import run_files
 from holdfast.attractor.backends.base import BackendAnswer, BackendReply, PromptRequest, as_conversation
 from holdfast.attractor.handler import StageVisit
-from holdfast.attractor.handlers.tool import ToolHandler
+from holdfast.attractor.handlers.tool import ToolHandler, next_turn
 from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.errors import InputError
 from holdfast.frontends.dot.model_choice import model_choice
@@ -118,16 +118,16 @@ class CommandBackend:
         return reply.text
 
     async def converse(self, asking: PromptRequest) -> BackendReply:
-        visit = asking.visit
+        visit, turn = asking.visit, next_turn(asking.visit.ctx)
         # A name of its own for each turn: after a crash the agent of the second one may still read it.
-        request = visit.folder / (FILE if asking.turn == 1 else f"request-{asking.turn}.md")
+        request = visit.folder / (FILE if turn == 1 else f"request-{turn}.md")
         whole = self._whole(asking)
         # Also for an encrypted store, because the agent reads it; then it is removed after the answer.
         run_files.write_or_raise(request, whole)
         command = self._command(asking, request, whole)
         # The timeout applies to the command itself: it is killed, not only abandoned.
         with visit.ctx.patience:
-            ended = await self._tool.once(visit, command, asking.turn)
+            ended = await self._tool.once(visit, command, turn, self._work(asking))
         if run_files.is_refused_here():
             request.unlink(missing_ok=True)
         return _reply_for(visit, ended, asking)
@@ -144,6 +144,11 @@ class CommandBackend:
         if self._named & {"prompt", "prompt_file"}:
             return line
         return f"{line} <{shlex.quote(str(request.resolve()))}"
+
+    def _work(self, asking: PromptRequest) -> str:
+        """Without the preamble and the paths, which another machine has otherwise."""
+        choice = model_choice(asking.visit.stage, asking.visit.pipeline)
+        return "\0".join((self.backend_name, choice.provider, choice.model, choice.effort, asking.prompt))
 
     def _fields(self, asking: PromptRequest, request: Path, whole: str) -> dict[str, str]:
         visit = asking.visit

@@ -19,7 +19,8 @@ _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_O
 class CallableBackend:
     """`fn(node, prompt, context)`, `fn(node, prompt)` or `fn(prompt)`: returns text or an Outcome, sync or
     async. With parameters `preamble` or `session` it gets what the stage's fidelity carries over, with
-    `verdict` how to report the verdict, or "" if the stage wants none. A mapping with `outcome` is one."""
+    `verdict` how to report the verdict, or "" if the stage wants none. A mapping with `outcome` is one.
+    With an attribute `effect` of "read" or "pure" it may be called again after a crash."""
 
     def __init__(self, fn: Callable[..., Any]) -> None:
         if not callable(fn):
@@ -27,6 +28,7 @@ class CallableBackend:
         self._fn = fn
         named: Any = fn if hasattr(fn, "__qualname__") else type(fn)
         self.backend_name = f"function:{named.__module__}.{named.__qualname__}"
+        self.effect = getattr(fn, "effect", None)
         self._count = _parameters(fn)
         self.wants = optional_parameters_of(fn)
 

@@ -26,8 +26,10 @@ from holdfast.attractor.backends.tools import (
     KITS,
     SHELL,
     approvals_of,
+    asks_for_tools,
     check_kits,
     family_of,
+    require_tools,
     wanted_kits,
     workdir_of,
 )
@@ -150,8 +152,13 @@ class ModelBackend:
         visit = asking.visit
         if not asking.equipped:
             return [], []
+        require_tools(visit.stage, visit.pipeline, self.kits)
         refused = asking.refuses(visit) if asking.refuses is not None else ""
-        kits = [] if refused else wanted_kits(visit.stage, visit.pipeline, self.kits)
+        kits = wanted_kits(visit.stage, visit.pipeline, self.kits)
+        if refused and kits and asks_for_tools(visit.stage, visit.pipeline):
+            # An answer without the tools that were asked for would be another one.
+            require_allowed(visit)
+        kits = [] if refused else kits
         own = {each.name for each in self._tools}
         found = [each for kit in kits for each in KITS[kit](visit, family) if each.name not in own]
         found = with_approvals([*self._tools, *found], approvals_of(visit))
@@ -173,6 +180,7 @@ class ModelBackend:
             try:
                 self.providers.model_for(stage, pipeline)
                 require_library()
+                require_tools(stage, pipeline, self.kits)
             except HoldfastError as error:
                 found[stage.id] = error
         return found

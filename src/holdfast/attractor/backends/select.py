@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from holdfast.app.loader import load_object
 from holdfast.attractor.backends.agents.backend import PREFIX as AGENT
 from holdfast.attractor.backends.agents.backend import AgentBackend
-from holdfast.attractor.backends.base import AnyBackend, missing_error
+from holdfast.attractor.backends.base import AnyBackend, declared_effect, missing_error
 from holdfast.attractor.backends.command import PREFIX, CommandBackend
 from holdfast.attractor.backends.function import CallableBackend
 from holdfast.attractor.backends.model import NAME, ModelBackend
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 class SimulationBackend:
     reserves = True  # it spends nothing
+    effect = "pure"
     backend_name = "simulation"
 
     async def run(self, node: Stage, prompt: str, context: PipelineContext) -> str:
@@ -102,8 +103,11 @@ def backend_of(given: Any) -> AnyBackend:
     if isinstance(given, type):
         given = given()
     if callable(getattr(given, "run", None)) or callable(getattr(given, "answer", None)):
-        return given
-    return CallableBackend(given)
+        made = given
+    else:
+        made = CallableBackend(given)
+    declared_effect(made)
+    return made
 
 
 def backend_named(spec: str, what: str = "--backend") -> AnyBackend:

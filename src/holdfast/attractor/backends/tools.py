@@ -12,7 +12,7 @@ from holdfast.agents.sandbox import Folder
 from holdfast.agents.tools import Tool, ToolError, tool
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.handlers.tool import environment, sandbox_of, workdir_text
-from holdfast.errors import InputError
+from holdfast.errors import InputError, SettingsError
 from holdfast.frontends.dot.document import Pipeline, Stage
 from holdfast.frontends.dot.model_choice import PROVIDER_ALIASES, PROVIDERS, provider_of
 
@@ -134,15 +134,29 @@ def check_kits(names: tuple[str, ...]) -> None:
         raise InputError(f"unknown tools {unknown[0]!r}.", hint=f"Known: {', '.join(KITS)}.")
 
 
+def asks_for_tools(stage: Stage, pipeline: Pipeline) -> str:
+    """What the stage, or else the graph, says about them; empty if nothing."""
+    return stage.text("tools") if "tools" in stage.attrs else pipeline.text("tools")
+
+
 def wanted_kits(stage: Stage, pipeline: Pipeline, allowed: tuple[str, ...]) -> list[str]:
     """The allowed tools; a stage or the graph may ask for fewer (`tools="files"`, or `none`). The coding
     tools replace the others."""
-    key = "tools"
-    value = stage.text(key) if key in stage.attrs else pipeline.text(key)
+    value = asks_for_tools(stage, pipeline)
     wanted = {name.strip() for name in value.split(",")} if value else set(allowed)
     if CODING in wanted and CODING in allowed:
         return [CODING]
     return [name for name in allowed if name in wanted]
+
+
+def require_tools(stage: Stage, pipeline: Pipeline, allowed: tuple[str, ...]) -> None:
+    """Raises SettingsError: without any of the tools that it asks for, a model could only claim its work."""
+    value = asks_for_tools(stage, pipeline)
+    if value and value != "none" and not wanted_kits(stage, pipeline, allowed):
+        raise SettingsError(
+            f"stage {stage.id!r} asks for tools={value}, which models may not use here.",
+            hint="Allow it with `tools` in the file that HOLDFAST_MODELS names, or write tools=none.",
+        )
 
 
 def family_of(provider: str, model: str) -> str:

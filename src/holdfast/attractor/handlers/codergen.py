@@ -24,6 +24,7 @@ from holdfast.attractor.backends.base import (
     reserves,
     takes_preamble,
 )
+from holdfast.attractor.backends.call import as_fields, call_once, failure_fields
 from holdfast.attractor.backends.select import Backends
 from holdfast.attractor.conversations import ConversationTurn, keep_turn, turns_of
 from holdfast.attractor.failures import CLASS_KEY, FINAL, failure_of, raise_if_ours
@@ -49,7 +50,7 @@ from holdfast.attractor.verdict import (
 )
 from holdfast.errors import RequirementsMissingError
 from holdfast.frontends.dot.document import Pipeline, Stage
-from holdfast.model.calls.boundary import call
+from holdfast.model.calls.boundary import call_alone
 
 SHOWN = 200
 """Characters of an answer that later stages see as `last_response`."""
@@ -108,7 +109,7 @@ async def _ask(backend: AnyBackend, asking: PromptRequest) -> dict[str, Any]:
     elif is_durable(backend):
         reply = await _answered(backend, asking)
     else:
-        reply = await asking.visit.ctx.step("answer", _answer, backend, asking, effect="read")
+        reply = _recorded(await call_once(backend, asking.visit, "answer", lambda: _answer(backend, asking)))
     asking.visit.context.apply_updates(reply.get("changes") or {})
     return reply
 
@@ -142,13 +143,17 @@ async def _answer(backend: AnyBackend, asking: PromptRequest) -> dict[str, Any]:
     visit = asking.visit
     _forget_status(visit)
     before = visit.context.changes()
-    try:
-        reply = answer_fields(await call_backend(backend, visit, asking.prompt, asking))
-    except Exception as error:
-        return _failure(error)
+    reply = answer_fields(await call_backend(backend, visit, asking.prompt, asking))
     changes = {k: v for k, v in visit.context.changes().items() if before.get(k, ...) != v}
     said = {"prompt": asking.exchange("").prompt, **_carried(asking), **_exchange(asking, reply)}
     return {**reply, **said, **_status(visit), "changes": changes}
+
+
+def _recorded(found: Any) -> dict[str, Any]:
+    """A person who says that the call happened may give its answer, as the backend would have."""
+    fields = as_fields(found)
+    is_ours = fields is not None and ("changes" in fields or "failed" in fields)
+    return dict(fields) if fields is not None and is_ours else answer_fields(found)
 
 
 async def _answered(backend: AnyBackend, asking: PromptRequest) -> dict[str, Any]:
@@ -157,7 +162,7 @@ async def _answered(backend: AnyBackend, asking: PromptRequest) -> dict[str, Any
         reply = answer_fields(await as_durable(backend).answer(visit, asking.with_verdict(asking.whole)))
     except Exception as error:
         raise_if_ours(error)
-        return _failure(error)
+        return failure_fields(failure_of(error))
     return {
         **reply,
         **await visit.ctx.step("status", _kept, asking, reply, effect="read", key=_key(asking, "status")),
@@ -170,7 +175,7 @@ async def _conversed(backend: AnyBackend, asking: PromptRequest) -> dict[str, An
         reply = await as_conversing(backend).converse(asking)
     except Exception as error:
         raise_if_ours(error)
-        return _failure(error)
+        return failure_fields(failure_of(error))
     if isinstance(reply, StageOutcome):
         return answer_fields(reply)
     found = _reply_fields(reply)
@@ -318,7 +323,8 @@ async def call_backend(
     """A sync backend runs in a separate thread, so that it does not block the event loop."""
     run: Any = as_codergen(backend).run
     more = optional_arguments(backend, asking or PromptRequest(visit=visit, prompt=prompt))
-    return await call(run, visit.stage, prompt, visit.context, **more)
+    # In a task of its own: one that cancels itself has failed, and is not in doubt.
+    return await call_alone(run, visit.stage, prompt, visit.context, **more)
 
 
 def answer_fields(answer: Any) -> dict[str, Any]:
@@ -339,11 +345,6 @@ def is_fail_closed(stage: Stage, pipeline: Pipeline) -> bool:
 
 def replaced(outcome: StageOutcome, **changes: Any) -> StageOutcome:
     return msgspec.structs.replace(outcome, **changes)
-
-
-def _failure(error: BaseException) -> dict[str, Any]:
-    failed = failure_of(error)
-    return {"failed": failed.failure_reason, "class": failed.context_updates[CLASS_KEY]}
 
 
 def _unproven(noted: dict[str, Any]) -> StageOutcome:

@@ -11,9 +11,10 @@ import msgspec
 
 from holdfast.attractor import run_files
 from holdfast.attractor.backends.base import AnyBackend, as_durable, is_durable, reserves
+from holdfast.attractor.backends.call import as_fields, call_once
 from holdfast.attractor.backends.select import Backends
 from holdfast.attractor.branch_merge import merge_branches
-from holdfast.attractor.failures import failure_of, raise_if_ours
+from holdfast.attractor.failures import StageFailedError, failure_of, raise_if_ours
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.handlers.codergen import call_backend, prompt_of
 from holdfast.attractor.outcome import StageOutcome, StageStatus
@@ -23,6 +24,7 @@ from holdfast.attractor.references import PREFIX
 RESULTS = "parallel.results"
 BEST_ID = "parallel.fan_in.best_id"
 BEST_OUTCOME = "parallel.fan_in.best_outcome"
+_REASON = 200  # characters
 _RANK = {"success": 0, "partial_success": 1, "retry": 2, "fail": 3}
 
 
@@ -36,7 +38,7 @@ class FanInHandler:
             return _failed("No parallel results to evaluate")
         living = [each for each in results if each["outcome"] != StageStatus.FAIL]
         if not living:
-            return _failed("all parallel candidates failed")
+            return _failed(f"all parallel candidates failed{_reasons(results)}")
         best, how = ranked(living)[0], ""
         if visit.stage.prompt:
             try:
@@ -78,7 +80,11 @@ async def ask_backend(backend: AnyBackend, visit: StageVisit, prompt: str, name:
     async with nullcontext() if reserves(backend) else spends_alone(visit):
         if is_durable(backend):
             return text_of(await as_durable(backend).answer(visit, prompt))
-        return await visit.ctx.step(name, answer, effect="read")
+        found = await call_once(backend, visit, name, answer)
+        fields = as_fields(found)
+        if fields is not None and "failed" in fields:
+            raise StageFailedError(fields["failed"], fields["class"])
+        return text_of(found)
 
 
 def candidates(found: Any) -> list[dict[str, Any]]:
@@ -137,6 +143,13 @@ def text_of(answer: Any) -> str:
             raise RuntimeError(answer.failure_reason or "the backend failed")
         return str(answer.context_updates.get(BEST_ID) or answer.preferred_label or answer.notes)
     return "" if answer is None else str(answer)
+
+
+def _reasons(results: Sequence[Mapping[str, Any]]) -> str:
+    """Of each branch, its first line."""
+    given = [(each["id"], str(each.get("failure_reason") or "").strip()) for each in results]
+    lines = [f"{branch}: {reason.splitlines()[0][:_REASON]}" for branch, reason in given if reason]
+    return f" ({'; '.join(lines)})" if lines else ""
 
 
 def _failed(reason: str) -> StageOutcome:

@@ -27,7 +27,7 @@ from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.attractor.processes import CHILD
 from holdfast.attractor.required_access import SUBMITTED, is_submitted, require_allowed
 from holdfast.attractor.saved_checkpoint import SavedCheckpoint, read_directory
-from holdfast.attractor.worktrees import WORKDIR
+from holdfast.attractor.workspace_needs import WORKDIR
 from holdfast.errors import InputError
 from holdfast.frontends.dot.document import Pipeline
 from holdfast.frontends.dot.include import CHILD as CHILD_FILE
@@ -120,6 +120,7 @@ class ManagerHandler:
             return self._prepare(found, str(visit.given.get(KEY) or ""))
 
         async def start() -> str:
+            await visit.show_settled()
             pipeline, program = ready or prepared()
             given = child_input(visit, orders, pipeline)
             left = child_left_by(visit)

@@ -12,7 +12,8 @@ import shutil
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -28,10 +29,15 @@ from holdfast.attractor.run_files import is_refused_here, make_private
 from holdfast.attractor.stage_outputs import RUN
 from holdfast.attractor.status_file import forget_status, read_status, status_fields
 from holdfast.attractor.verdict import VerdictError, outcome_of
-from holdfast.attractor.worktrees import WORKDIR
+from holdfast.attractor.workspace_needs import WORKDIR
 from holdfast.errors import InputError
 
+if TYPE_CHECKING:
+    from holdfast.runs.context.context import Context
+
 AGAIN, DONE, FAILED = "run again", "it succeeded", "it failed"
+CHANGED: Final = "changed"
+"""Why a command has no result: it is that of a pipeline which was changed since."""
 NOTE: Final = 120
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
@@ -42,6 +48,15 @@ def workdir_text(visit: StageVisit) -> str:
     if visit.workspace is not None:
         return str(visit.workspace.inside(own) if own else visit.workspace.folder)
     return own or visit.pipeline.text("workdir") or str(visit.given.get(WORKDIR) or "")
+
+
+_turns: WeakKeyDictionary[Context, int] = WeakKeyDictionary()
+
+
+def next_turn(ctx: Context) -> int:
+    """Of the commands of a visit, in the order of their start: the same when it is entered again."""
+    number = _turns[ctx] = _turns.get(ctx, 0) + 1
+    return number
 
 
 class ToolHandler:
@@ -72,40 +87,52 @@ class ToolHandler:
         return _outcome(visit, command, ended)
 
     async def once(
-        self, visit: StageVisit, command: str | Callable[[int], str], turn: int = 1
+        self,
+        visit: StageVisit,
+        command: str | Callable[[int], str],
+        turn: int = 1,
+        work: str = "",
     ) -> dict[str, Any]:
         """Run the command once; again only if a person, or the stage's policy, allows it. `command`: the
-        same for every try, or made for each. `turn`: which of the stage's commands it is."""
+        same for every try, or made for each. `turn`: which of the stage's commands it is. `work`: what makes
+        it another command, if its words have paths and ids in them."""
         number = 1
         while True:
             line = command if isinstance(command, str) else command(number)
-            ended = await self._try(visit, line, number, turn)
-            if ended["why"] != "unknown":
+            ended = await self._try(visit, line, number, turn, work or line)
+            if ended["why"] not in ("unknown", CHANGED):
                 return ended
-            wanted = await _in_doubt(visit, line, number, turn)
+            is_changed = ended["why"] == CHANGED
+            wanted = await _in_doubt(visit, line, number, turn, is_changed=is_changed)
             if wanted == DONE:
                 return {**ended, "code": 0, "why": "", "assumed": True}
             if wanted == FAILED:
                 return ended
+            if is_changed:
+                await _stop_earlier(visit, turn)
             number += 1
 
-    async def _try(self, visit: StageVisit, command: str, number: int, turn: int) -> dict[str, Any]:
+    async def _try(
+        self, visit: StageVisit, command: str, number: int, turn: int, work: str
+    ) -> dict[str, Any]:
         made: list[str] = []
 
         def place() -> dict[str, str]:
             left = earlier_command(visit, processes.FOLDER, turn) if number == 1 else None
             if left is not None:
                 folder, intent = left
-                return {"folder": str(folder.resolve()), "machine": f"{intent.host}/{intent.boot_id}"}
+                found = {"folder": str(folder.resolve()), "machine": f"{intent.host}/{intent.boot_id}"}
+                return found if intent.command == _digest(work) else {**found, "changed": "true"}
             made.append("here")
             return _place(visit, number)
 
         # Recorded before the start: after a crash the next worker must know in which folder to look.
         where = await visit.ctx.step("place", place, effect="read")
         here = made or where["machine"] == machine()
-        work = self._command(visit, command, Path(where["folder"]), number, turn, same_machine=here)
+        run = self._command(visit, command, Path(where["folder"]), number, turn, work, same_machine=here)
         # CommandRun deduplicates: it starts the command only once, and otherwise waits for it.
-        ended = await visit.ctx.step(RUN, work.run, effect="external", idempotent=True)
+        work_of = run.describe_changed if where.get("changed") else run.run
+        ended = await visit.ctx.step(RUN, work_of, effect="external", idempotent=True)
         if is_refused_here():
             # Its result is in the journal now, which is encrypted; these files are not.
             shutil.rmtree(where["folder"], ignore_errors=True)
@@ -118,10 +145,19 @@ class CommandRun:
     """One attempt of the command, in a separate folder."""
 
     def __init__(
-        self, visit: StageVisit, command: str, folder: Path, number: int, turn: int, *, same_machine: object
+        self,
+        visit: StageVisit,
+        command: str,
+        folder: Path,
+        number: int,
+        turn: int,
+        work: str,
+        *,
+        same_machine: object,
     ) -> None:
         self.visit = visit
         self.command = command
+        self.work = work
         self.folder = folder
         self.number = number
         self.turn = turn
@@ -132,6 +168,7 @@ class CommandRun:
         if not self.same_machine or not (self.folder / processes.LOCK).exists():
             # On another machine its result is known only if its files are on a shared disk.
             return await self._record(await processes.wait_for_exit(self.folder, timeout=None))
+        await self.visit.show_settled()
         # Shielded: a thread cannot be cancelled, and a command that it starts afterwards would be unknown.
         beginning = asyncio.ensure_future(asyncio.to_thread(self._begin))
         try:
@@ -143,6 +180,11 @@ class CommandRun:
                 await asyncio.wait({beginning})
                 processes.kill_now(self.folder)
             raise
+
+    async def describe_changed(self) -> dict[str, Any]:
+        """What another command left here, which the continued run had started before its pipeline was
+        changed."""
+        return await self._record(processes.ProcessExit(None, CHANGED))
 
     async def _end(self) -> processes.ProcessExit:
         limit = self.visit.stage.microseconds("timeout")
@@ -188,7 +230,7 @@ class CommandRun:
             number=self.number,
             turn=self.turn,
             idempotency_key=ctx.idempotency_key,
-            command=sha256(self.command.encode("utf-8", "replace")).hexdigest(),
+            command=_digest(self.work),
             cwd=cwd or str(Path.cwd()),
             host=host,
             boot_id=boot,
@@ -289,15 +331,33 @@ def policy_in_doubt(visit: StageVisit) -> str:
     return {"retry": AGAIN, "fail": FAILED}.get(policy, "")
 
 
-async def _in_doubt(visit: StageVisit, command: str, number: int, turn: int = 1) -> str:
+def _digest(work: str) -> str:
+    return sha256(work.encode("utf-8", "replace")).hexdigest()
+
+
+async def _stop_earlier(visit: StageVisit, turn: int) -> None:
+    """The command of the former pipeline, if it still runs here: it must not work beside the new one."""
+    left = earlier_command(visit, processes.FOLDER, turn)
+    if left is not None and f"{left[1].host}/{left[1].boot_id}" == machine():
+        await processes.kill(left[0])
+
+
+async def _in_doubt(visit: StageVisit, command: str, number: int, turn: int, *, is_changed: bool) -> str:
     stage = visit.stage
     policy = policy_in_doubt(visit)
     if policy:
         return policy
+    # The text is compared with the recorded one: a changed text would stop runs that wait here.
+    text = (
+        f"Stage {stage.id!r} had started another command before its pipeline was changed, and the result of "
+        f"that was not used. Look what it did. {AGAIN!r} stops it and runs the command of this pipeline. "
+        "What now?"
+        if is_changed
+        else f"The command of stage {stage.id!r} was started, and how it ended is not known. "
+        "Look whether it did its work. What now?"
+    )
     reply = await visit.ctx.ask(
-        # The text is compared with the recorded one: a changed text would stop runs that wait here.
-        f"The command of stage {stage.id!r} was started, and how it ended is not known. "
-        "Look whether it did its work. What now?",
+        text,
         options=[AGAIN, DONE, FAILED],
         context={"command": command, "stage": stage.id, "try": number},
         key=f"doubt.{number}" if turn == 1 else f"doubt.{turn}.{number}",
@@ -351,6 +411,8 @@ def _failure_reason(visit: StageVisit, ended: dict[str, Any]) -> str:
         return f"timeout: the command took longer than {visit.stage.text('timeout')} and was stopped"
     if ended["why"] == "output":
         return f"the command wrote more than {processes.MAX_STREAM:,} bytes and was stopped"
+    if ended["why"] == CHANGED:
+        return "another command of this stage had been started before its pipeline was changed"
     return "the command was started, but its result is unknown"
 
 

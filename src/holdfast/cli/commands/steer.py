@@ -17,6 +17,9 @@ from holdfast.cli.output.console import print_json, print_line
 def steer(
     run: Run,
     text: Annotated[str, typer.Argument(help="The message, up to 16,384 characters", show_default=False)],
+    stage: Annotated[
+        str, typer.Option("--stage", help="The stage or node whose agent gets it", show_default=False)
+    ] = "",
     by: By = "user:local",
     store: Store = None,
     json: Json = False,
@@ -25,13 +28,13 @@ def steer(
 
     A model gets it once, after the tool calls that it makes now; a command-line agent in a further turn.
     """
-    return run_async(steer_run(run, text, by=by, store=store, json=json))
+    return run_async(steer_run(run, text, stage=stage, by=by, store=store, json=json))
 
 
-async def steer_run(run: str, text: str, *, by: str, store: str | None, json: bool) -> Exit:
+async def steer_run(run: str, text: str, *, stage: str, by: str, store: str | None, json: bool) -> Exit:
     async with open_store_for_command(store, must_exist=True) as hf:
         service = await hf.service()
-        made = await service.steer(run, text, by=by)
+        made = await service.steer(run, text, by=by, stage=stage)
         row = await service.get(run)
     if json:
         print_json({"run": row.id, **msgspec.to_builtins(made)})

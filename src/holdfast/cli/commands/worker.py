@@ -60,6 +60,14 @@ MaxRecoveries = Annotated[
         min=0,
     ),
 ]
+EngineOption = Annotated[
+    Text,
+    typer.Option(
+        help="Also advance runs of this Temporal cluster, e.g. temporal://localhost:7233/default (default: "
+        "HOLDFAST_ENGINE)",
+        metavar="ADDRESS",
+    ),
+]
 AllowCode = Annotated[
     bool,
     typer.Option("--allow-code", help="Run commands of pipelines that were submitted to a server"),
@@ -80,6 +88,7 @@ def worker(
     metrics: MetricsAddress = None,
     health: HealthAddress = None,
     max_recoveries: MaxRecoveries = None,
+    engine: EngineOption = None,
     allow_code: AllowCode = False,
     functions: Functions = None,
     backend: Backends = None,
@@ -100,6 +109,7 @@ def worker(
         metrics=metrics,
         health=health,
         max_recoveries=max_recoveries,
+        engine=engine,
         allow_code=allow_code,
         functions=tuple(functions or ()),
         backends=tuple(backend or ()),
@@ -122,6 +132,7 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     metrics: str | None = None
     health: str | None = None
     max_recoveries: int | None = None
+    engine: str | None = None
     allow_code: bool = False
     functions: tuple[str, ...] = ()
     backends: tuple[str, ...] = ()
@@ -228,7 +239,12 @@ async def _run_worker(
     carried = load_checked_flows(specs)
     flows = [flow for _, flow in carried]
     async with open_store_for_command(
-        store, must_exist=False, lease=LEASE, wanted_lease=lease, allow_code=terms.allow_code
+        store,
+        must_exist=False,
+        lease=LEASE,
+        wanted_lease=lease,
+        allow_code=terms.allow_code,
+        engine=terms.engine,
     ) as hf:
         terms.configure(hf)
         # Agents ask through any server of the store, so any worker must be able to open their questions.

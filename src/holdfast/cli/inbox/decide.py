@@ -48,12 +48,12 @@ def arm(state: InboxState, digit: int) -> InboxState:
         return with_message(state, f"There are {len(row.options)} decisions here.", alert=True)
     option = row.options[digit - 1]
     if state.selected and not state.open:
-        asked = f"{option.label}: all {len(state.selected)} selected? Enter shows what would happen."
+        asked = f"{option.text}: all {len(state.selected)} selected? Enter shows what would happen."
         return with_message(_replace(state, armed=option.id, armed_on=row.id), asked)
     verb = "continues" if row.schema is not None or option.requires_comment is True else "decides"
     return with_message(
         _replace(state, armed=option.id, armed_on=row.id),
-        f"{option.label}? Enter {verb}, any other key cancels.",
+        f"{option.text}? Enter {verb}, any other key cancels.",
     )
 
 

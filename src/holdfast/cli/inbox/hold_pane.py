@@ -137,7 +137,7 @@ def _section(title: str, texts: list[str]) -> list[RenderableType]:
 
 def _long_options(row: HoldRow) -> list[str]:
     """In full, where one of them is cut off at the bottom."""
-    labels = [one_line(option.label) for option in row.options or ()]
+    labels = [one_line(option.text) for option in row.options or ()]
     if all(len(label) <= LABEL for label in labels):
         return []
     return [f"{digit} {label}" for digit, label in enumerate(labels, 1)]
@@ -188,7 +188,7 @@ def _choice(state: InboxState, digit: int, option: Option) -> Content:
         *(["careful"] if option.variant == "danger" else []),
         *(["why?"] if option.requires_comment is True else []),
     ]
-    text = shortened(one_line(option.label), LABEL) + (f" ({', '.join(notes)})" if notes else "")
+    text = shortened(one_line(option.text), LABEL) + (f" ({', '.join(notes)})" if notes else "")
     # Without breaks inside one of them.
     shown = (f"[{text}: Enter]" if armed else text).replace(" ", "\N{NO-BREAK SPACE}")
     style = "reverse bold" if armed else "$text-error" if option.variant == "danger" else ""

@@ -44,6 +44,7 @@ def open_store_for_command(
     wanted_lease: float | None = None,
     keys: KeyRing | None = None,
     allow_code: bool = False,
+    engine: str | None = None,
 ) -> Holdfast:
     """`must_exist`: fail if there is no store, instead of creating one. `lease`: the default if
     HOLDFAST_LEASE is not set; `wanted_lease`: overrides it."""
@@ -57,7 +58,8 @@ def open_store_for_command(
             hint="`holdfast run` creates one; --store or HOLDFAST_STORE names another.",
         )
     named = f"sqlite:{address}" if address == str(file) else address
-    return observe(Holdfast(named, settings=_settings(lease, wanted_lease, allow_code), keys=keys))
+    settings = _settings(lease, wanted_lease, allow_code)
+    return observe(Holdfast(named, settings=settings, keys=keys, engine=engine))
 
 
 def store_exists(store: str | None) -> bool:

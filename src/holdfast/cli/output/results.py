@@ -231,6 +231,8 @@ def _detail(data: dict[str, Any]) -> str:
         return f"{error['type']}: {error['message']}"
     if isinstance(data.get("wake_at"), int):
         return f"until {clock_time(data['wake_at'])}"
+    if data.get("missing"):
+        return f"waits for a worker with {' and '.join(data['missing'])}"
     if "horizon" in data:
         return f"events {data['first']} to {data['last']} were deleted with old records"
     for key in ("prompt", "decision", "data", "status"):

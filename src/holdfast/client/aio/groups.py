@@ -205,6 +205,8 @@ class AsyncCheckpoints(AsyncGroup):
         expires_from: str | datetime | None = None,
         expires_to: str | datetime | None = None,
         resolved_by: Sequence[str] | None = None,
+        resolved_from: str | datetime | None = None,
+        resolved_to: str | datetime | None = None,
         order: models.HoldOrder | None = None,
         limit: int | None = None,
         cursor: str | None = None,
@@ -236,6 +238,8 @@ class AsyncCheckpoints(AsyncGroup):
                 "expires_from": expires_from,
                 "expires_to": expires_to,
                 "resolved_by": resolved_by,
+                "resolved_from": resolved_from,
+                "resolved_to": resolved_to,
                 "order": order,
                 "checkpoint_type": checkpoint_type,
                 "core": core,
@@ -943,6 +947,8 @@ class AsyncHolds(AsyncGroup):
         expires_from: str | datetime | None = None,
         expires_to: str | datetime | None = None,
         resolved_by: Sequence[str] | None = None,
+        resolved_from: str | datetime | None = None,
+        resolved_to: str | datetime | None = None,
     ) -> models.Count:
         """The number of holds in that list."""
         request = request_of(
@@ -968,6 +974,8 @@ class AsyncHolds(AsyncGroup):
                 "expires_from": expires_from,
                 "expires_to": expires_to,
                 "resolved_by": resolved_by,
+                "resolved_from": resolved_from,
+                "resolved_to": resolved_to,
             },
         )
         return await self._json(request, models.Count)
@@ -1069,6 +1077,8 @@ class AsyncHolds(AsyncGroup):
         expires_from: str | datetime | None = None,
         expires_to: str | datetime | None = None,
         resolved_by: Sequence[str] | None = None,
+        resolved_from: str | datetime | None = None,
+        resolved_to: str | datetime | None = None,
         order: models.HoldOrder | None = None,
         limit: int | None = None,
         cursor: str | None = None,
@@ -1097,6 +1107,8 @@ class AsyncHolds(AsyncGroup):
                 "expires_from": expires_from,
                 "expires_to": expires_to,
                 "resolved_by": resolved_by,
+                "resolved_from": resolved_from,
+                "resolved_to": resolved_to,
                 "order": order,
             },
         )
@@ -1148,6 +1160,8 @@ class AsyncHolds(AsyncGroup):
         expires_from: str | datetime | None = None,
         expires_to: str | datetime | None = None,
         resolved_by: Sequence[str] | None = None,
+        resolved_from: str | datetime | None = None,
+        resolved_to: str | datetime | None = None,
         calendar: str | None = None,
     ) -> models.HoldMetrics:
         """Metrics of the holds that you may see. Durations are seconds, rates are shares of 1."""
@@ -1174,6 +1188,8 @@ class AsyncHolds(AsyncGroup):
                 "expires_from": expires_from,
                 "expires_to": expires_to,
                 "resolved_by": resolved_by,
+                "resolved_from": resolved_from,
+                "resolved_to": resolved_to,
                 "calendar": calendar,
             },
         )
@@ -1600,6 +1616,26 @@ class AsyncPipelines(AsyncGroup):
         """The progress of a pipeline."""
         request = request_of("GET", "/v1/pipelines/{run}", {"run": run})
         return await self._json(request, models.Pipeline)
+
+    async def get_stage_output(self, run: str, stage: str, output: str, *, visit: int | None = None) -> bytes:
+        """What a stage left, whole: `response`, `stdout`, `stderr`, `verdict` or `diff`."""
+        request = request_of(
+            "GET",
+            "/v1/pipelines/{run}/stages/{stage}/outputs/{output}",
+            {"run": run, "stage": stage, "output": output},
+            query={"visit": visit},
+        )
+        return await self._bytes(request)
+
+    async def get_stage_prompt(self, run: str, stage: str, *, visit: int | None = None) -> bytes:
+        """What the model of a stage was given: the preamble, the prompt, and how to report the verdict."""
+        request = request_of(
+            "GET",
+            "/v1/pipelines/{run}/stages/{stage}/prompt",
+            {"run": run, "stage": stage},
+            query={"visit": visit},
+        )
+        return await self._bytes(request)
 
     async def graph(self, run: str) -> str:
         """The pipeline as SVG: each stage with its state, and the taken edges."""
@@ -2326,12 +2362,14 @@ class AsyncRuns(AsyncGroup):
         )
         return await self._json(request, models.RunDetail)
 
-    async def steer(self, run: str, text: str) -> models.SteerTaken:
+    async def steer(self, run: str, text: str, *, stage: str | None = None) -> models.SteerTaken:
         """Send a message to the agent that is at work in the run. A model gets it once, after the tool
         calls that
 
         it makes now; a command-line agent in a further turn. 409 if no stage with an agent is active."""
-        request = request_of("POST", "/v1/runs/{run}/steer", {"run": run}, sent={"text": text})
+        request = request_of(
+            "POST", "/v1/runs/{run}/steer", {"run": run}, sent={"text": text}, maybe={"stage": stage}
+        )
         return await self._json(request, models.SteerTaken)
 
     def stream(

@@ -206,6 +206,8 @@ class Checkpoints(Group):
         expires_from: str | datetime | None = None,
         expires_to: str | datetime | None = None,
         resolved_by: Sequence[str] | None = None,
+        resolved_from: str | datetime | None = None,
+        resolved_to: str | datetime | None = None,
         order: models.HoldOrder | None = None,
         limit: int | None = None,
         cursor: str | None = None,
@@ -237,6 +239,8 @@ class Checkpoints(Group):
                 "expires_from": expires_from,
                 "expires_to": expires_to,
                 "resolved_by": resolved_by,
+                "resolved_from": resolved_from,
+                "resolved_to": resolved_to,
                 "order": order,
                 "checkpoint_type": checkpoint_type,
                 "core": core,
@@ -936,6 +940,8 @@ class Holds(Group):
         expires_from: str | datetime | None = None,
         expires_to: str | datetime | None = None,
         resolved_by: Sequence[str] | None = None,
+        resolved_from: str | datetime | None = None,
+        resolved_to: str | datetime | None = None,
     ) -> models.Count:
         """The number of holds in that list."""
         request = request_of(
@@ -961,6 +967,8 @@ class Holds(Group):
                 "expires_from": expires_from,
                 "expires_to": expires_to,
                 "resolved_by": resolved_by,
+                "resolved_from": resolved_from,
+                "resolved_to": resolved_to,
             },
         )
         return self._json(request, models.Count)
@@ -1062,6 +1070,8 @@ class Holds(Group):
         expires_from: str | datetime | None = None,
         expires_to: str | datetime | None = None,
         resolved_by: Sequence[str] | None = None,
+        resolved_from: str | datetime | None = None,
+        resolved_to: str | datetime | None = None,
         order: models.HoldOrder | None = None,
         limit: int | None = None,
         cursor: str | None = None,
@@ -1090,6 +1100,8 @@ class Holds(Group):
                 "expires_from": expires_from,
                 "expires_to": expires_to,
                 "resolved_by": resolved_by,
+                "resolved_from": resolved_from,
+                "resolved_to": resolved_to,
                 "order": order,
             },
         )
@@ -1141,6 +1153,8 @@ class Holds(Group):
         expires_from: str | datetime | None = None,
         expires_to: str | datetime | None = None,
         resolved_by: Sequence[str] | None = None,
+        resolved_from: str | datetime | None = None,
+        resolved_to: str | datetime | None = None,
         calendar: str | None = None,
     ) -> models.HoldMetrics:
         """Metrics of the holds that you may see. Durations are seconds, rates are shares of 1."""
@@ -1167,6 +1181,8 @@ class Holds(Group):
                 "expires_from": expires_from,
                 "expires_to": expires_to,
                 "resolved_by": resolved_by,
+                "resolved_from": resolved_from,
+                "resolved_to": resolved_to,
                 "calendar": calendar,
             },
         )
@@ -1587,6 +1603,26 @@ class Pipelines(Group):
         """The progress of a pipeline."""
         request = request_of("GET", "/v1/pipelines/{run}", {"run": run})
         return self._json(request, models.Pipeline)
+
+    def get_stage_output(self, run: str, stage: str, output: str, *, visit: int | None = None) -> bytes:
+        """What a stage left, whole: `response`, `stdout`, `stderr`, `verdict` or `diff`."""
+        request = request_of(
+            "GET",
+            "/v1/pipelines/{run}/stages/{stage}/outputs/{output}",
+            {"run": run, "stage": stage, "output": output},
+            query={"visit": visit},
+        )
+        return self._bytes(request)
+
+    def get_stage_prompt(self, run: str, stage: str, *, visit: int | None = None) -> bytes:
+        """What the model of a stage was given: the preamble, the prompt, and how to report the verdict."""
+        request = request_of(
+            "GET",
+            "/v1/pipelines/{run}/stages/{stage}/prompt",
+            {"run": run, "stage": stage},
+            query={"visit": visit},
+        )
+        return self._bytes(request)
 
     def graph(self, run: str) -> str:
         """The pipeline as SVG: each stage with its state, and the taken edges."""
@@ -2307,12 +2343,14 @@ class Runs(Group):
         )
         return self._json(request, models.RunDetail)
 
-    def steer(self, run: str, text: str) -> models.SteerTaken:
+    def steer(self, run: str, text: str, *, stage: str | None = None) -> models.SteerTaken:
         """Send a message to the agent that is at work in the run. A model gets it once, after the tool
         calls that
 
         it makes now; a command-line agent in a further turn. 409 if no stage with an agent is active."""
-        request = request_of("POST", "/v1/runs/{run}/steer", {"run": run}, sent={"text": text})
+        request = request_of(
+            "POST", "/v1/runs/{run}/steer", {"run": run}, sent={"text": text}, maybe={"stage": stage}
+        )
         return self._json(request, models.SteerTaken)
 
     def stream(

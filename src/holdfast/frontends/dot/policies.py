@@ -54,10 +54,14 @@ def node_of(stage: Stage, kind: str, pipeline: Pipeline) -> Node:
 
 def effect_of(stage: Stage, kind: str) -> Effect:
     """A registered handler is external unless declared otherwise: it may do anything, but only once."""
+    return declared_effect_of(stage) or _EFFECTS.get(kind, Effect.external)
+
+
+def declared_effect_of(stage: Stage) -> Effect | None:
     value = stage.text("effect")
     if value in Effect.__members__:
         return Effect(value)
-    return Effect.read if stage.flag("idempotent") else _EFFECTS.get(kind, Effect.external)
+    return Effect.read if stage.flag("idempotent") else None
 
 
 def _walk(stage: Stage, kind: str) -> WalkSpec:

@@ -32,7 +32,8 @@ async def reassign(
     """Resolve the new assignee, notify them, and start a new epoch: older links become void. The deadline
     does not change unless given.
 
-    Raises InputError for a person who is excluded; only admins may remove the assignee."""
+    Raises InputError for a person who is excluded and for a name that the directory does not have; only
+    admins may remove the assignee, by giving none."""
 
     async def decide(row: HoldRow, now: int) -> HoldChange:
         permit = await ctx.permit(actor, "reassign", row, now)
@@ -42,7 +43,7 @@ async def reassign(
         target = await ctx.route(to, row)
         # Refused here although the target could not decide anyway:
         # the hold would wait for a person who may not answer it.
-        await _require_target(ctx, row, target, permit, now)
+        await _require_target(ctx, row, to, target, permit, now)
         _require_no_earlier(row, expires_at)
         why = require_comment(reason) if reason else None
         return moved(
@@ -52,11 +53,15 @@ async def reassign(
     return await change(ctx, actor, hold, "reassign", decide)
 
 
-async def _require_target(ctx: HoldContext, row: HoldRow, target: Assignee, permit: Permit, now: int) -> None:
-    if target.type == UNROUTED and not ctx.ask(permit, "unroute", row, now).allowed:
+async def _require_target(
+    ctx: HoldContext, row: HoldRow, to: str | None, target: Assignee, permit: Permit, now: int
+) -> None:
+    # A name that is not known is a slip, and the hold would leave the list of everybody but admins.
+    is_removed = not (to or "").strip() and ctx.ask(permit, "unroute", row, now).allowed
+    if target.type == UNROUTED and not is_removed:
         raise InputError(
             f"hold {row.id} would have no assignee: {target.reason or 'none is given'}.",
-            hint="Name a person, group or role. Only admins can remove the assignee.",
+            hint="Name a person, group or role. Only admins can remove the assignee, by giving none.",
             hold=row.id,
         )
     known = await ctx.known(target, row.tenant) if target.type == "user" else None

@@ -87,7 +87,7 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True):
         if self.outcome:
             found.insert(0, ("Outcome", self.outcome))
         elif self.options:
-            found.append(("Answers", ", ".join(option.label for option in self.options)))
+            found.append(("Answers", ", ".join(option.text for option in self.options)))
         if self.expires_at is not None and not self.outcome:
             found.append(("Until", f"{to_datetime(self.expires_at):%Y-%m-%d %H:%M} UTC"))
         if self.why:

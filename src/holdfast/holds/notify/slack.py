@@ -79,7 +79,7 @@ def _button(notice: Notice, option: Option) -> dict[str, Any]:
     found: dict[str, Any] = {
         "type": "button",
         "action_id": f"{ACTION}:{option.id}"[:255],
-        "text": _plain(one_line(option.label, 75)),
+        "text": _plain(one_line(option.text, 75)),
         "value": msgspec.json.encode(click).decode(),
     }
     return {**found, "style": _STYLES[option.variant]} if option.variant in _STYLES else found

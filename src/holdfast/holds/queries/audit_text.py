@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -11,7 +11,7 @@ from holdfast.holds.queries.history import entry_of
 from holdfast.holds.queries.history_text import short_name
 from holdfast.store.hold_protocols import Holds
 from holdfast.types.audit import AuditRow
-from holdfast.types.hold import HoldFilter
+from holdfast.types.hold import HoldFilter, Option
 
 # `{who}` acted; the other names are fields of the record's data.
 _SENTENCES: Final = {
@@ -47,22 +47,31 @@ MOST: Final = 200
 LONGEST_QUESTION: Final = 100
 
 
-async def questions_of(store: Holds, tenant: str, rows: Sequence[AuditRow]) -> Mapping[str, str]:
+class AuditedHold(NamedTuple):
+    """What a sentence says of a hold: no value that was decided, which readers of the audit need not see."""
+
+    prompt: str
+    options: Sequence[Option] | None = None
+
+
+async def questions_of(store: Holds, tenant: str, rows: Sequence[AuditRow]) -> Mapping[str, AuditedHold]:
     """What was asked, for each hold of these records that still exists."""
     ids = tuple({row.hold for row in rows if row.hold})
     if not ids:
         return {}
     where = HoldFilter(tenant=tenant, ids=ids, live=False)
-    return {hold.id: hold.prompt for hold, _ in await store.list_holds(where, limit=len(ids))}
+    found = await store.list_holds(where, limit=len(ids))
+    return {hold.id: AuditedHold(hold.prompt, hold.options) for hold, _ in found}
 
 
-def audit_sentence(row: AuditRow, questions: Mapping[str, str] | None = None) -> str:
+def audit_sentence(row: AuditRow, questions: Mapping[str, AuditedHold] | None = None) -> str:
     """`dana approved, on the web page (“Release 4.2.0 now?”)`; `ada signed in`. Data that were erased or
     cannot be decrypted leave a sentence without them. `questions`: by hold; the audit itself keeps none."""
     template = None if row.hold else _SENTENCES.get(row.action)
     if template is None:
-        text = entry_of(row if _is_object(row.data) else msgspec.structs.replace(row, data=b"{}")).text
-        return text + _quoted((questions or {}).get(row.hold or "", ""))
+        asked = (questions or {}).get(row.hold or "", AuditedHold(""))
+        known = row if _is_object(row.data) else msgspec.structs.replace(row, data=b"{}")
+        return entry_of(known, options=asked.options).text + _quoted(asked.prompt)
     data: dict[str, Any] = msgspec.json.decode(row.data) if _is_object(row.data) else {}
     return template.format_map(_Words(data, who=_actor(row.actor)))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -12,7 +13,7 @@ from holdfast.holds.queries.audit import records_of
 from holdfast.holds.queries.history_text import DECIDING, history_sentence
 from holdfast.types.audit import AuditRow
 from holdfast.types.clock import iso
-from holdfast.types.hold import HoldRow
+from holdfast.types.hold import HoldRow, Option
 from holdfast.types.terms import Actor
 
 # The fields of an entry that may be shown; others stay in the audit.
@@ -50,8 +51,8 @@ async def history(ctx: HoldContext, actor: Actor, hold: str) -> list[Entry]:
     return [entry_of(each, row) for each in await records_of(ctx.store, row.tenant, hold=row.id)]
 
 
-def entry_of(row: AuditRow, hold: HoldRow | None = None) -> Entry:
-    """`hold`: as it is now; with it, sentences name values and people."""
+def entry_of(row: AuditRow, hold: HoldRow | None = None, *, options: Sequence[Option] | None = None) -> Entry:
+    """`hold`: as it is now; with it, sentences name values and people. `options`: for the labels alone."""
     data: dict[str, Any] = msgspec.json.decode(row.data) if row.data else {}
     action = RETURNED if _is_invalid_form(row.action, data) else row.action
     shown = {name: _shown(name, value) for name, value in data.items() if name in SHOWN}
@@ -62,7 +63,7 @@ def entry_of(row: AuditRow, hold: HoldRow | None = None) -> Entry:
         actor=row.actor,
         action=action,
         data=shown,
-        text=history_sentence(row.actor, action, shown, hold),
+        text=history_sentence(row.actor, action, shown, hold, options=options),
     )
 
 

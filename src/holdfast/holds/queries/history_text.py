@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from holdfast.holds.actions.conflicts import resolution_of
 from holdfast.holds.actions.lost_right import SESSION_ENDED
 from holdfast.holds.queries.edits_text import edits_of
-from holdfast.types.hold import HoldRow
+from holdfast.types.hold import HoldRow, Option, label_of
 from holdfast.types.status import HoldStatus
 
 DECIDING: Final = ("resolve", "vote", "place", "bulk")
@@ -47,12 +47,23 @@ REFUSALS: Final = {
 }
 
 
-def history_sentence(actor: str, action: str, data: dict[str, Any], row: HoldRow | None = None) -> str:
-    """`dana approved with amount 900.00 (proposed 1,840.00), on the web page`. `row`: the hold as it is now.
+def history_sentence(
+    actor: str,
+    action: str,
+    data: dict[str, Any],
+    row: HoldRow | None = None,
+    *,
+    options: Sequence[Option] | None = None,
+) -> str:
+    """`dana approved with amount 900.00 (proposed 1,840.00), on the web page`. `row`: the hold as it is now;
+    `options`: its options, where only their labels may be shown.
     An action that is not known here is shown by its name."""
     who = short_name(actor)
+    known = options if row is None else row.options
     if action == "resolved":
-        return _decided(who, data, row)
+        return _decided(who, data, known, row)
+    if action == "voted":
+        return f"{_decided(who, data, known)} (one of several votes)"
     if action == "refused":
         return _refused(who, data, row)
     sentence = _SENTENCES.get(action)
@@ -64,7 +75,7 @@ def outcome_sentence(row: HoldRow) -> str:
     if row.status is HoldStatus.pending:
         return ""
     if row.resolution is not None:
-        return _decided(short_name(row.resolved_by or ""), resolution_of(row), row)
+        return _decided(short_name(row.resolved_by or ""), resolution_of(row), row.options, row)
     data = {"reason": row.closed_reason} if row.closed_reason else {}
     return history_sentence(row.closed_by or "system:holdfast", str(row.status), data)
 
@@ -100,9 +111,11 @@ def _created(_who: str, data: dict[str, Any]) -> str:
     return asked + (f", due {short_date(data['expires_at'])}" if data.get("expires_at") else "")
 
 
-def _decided(who: str, data: dict[str, Any], row: HoldRow | None = None) -> str:
+def _decided(
+    who: str, data: dict[str, Any], options: Sequence[Option] | None, row: HoldRow | None = None
+) -> str:
     chosen = str(data.get("effective_decision") or data.get("decision") or "")
-    label = next((each.label for each in (row and row.options) or () if each.id == chosen), chosen)
+    label = label_of(options, chosen)
     did = DECISIONS.get(chosen, f"chose “{label}”" if chosen else "answered")
     text = f"{who} {did}"
     if row is not None and row.status is HoldStatus.resolved and (edits := edits_of(row)):
@@ -200,7 +213,6 @@ def _lapsed(what: str, ended: str) -> Callable[[str, dict[str, Any]], str]:
 _SENTENCES: Final[dict[str, Callable[[str, dict[str, Any]], str]]] = {
     "created": _created,
     "warned": _warned,
-    "voted": lambda who, data: f"{_decided(who, data)} (one of several votes)",
     "returned": _returned,
     "cancelled": _plain("{who} withdrew the question"),
     "expired": _plain("The deadline passed without an answer"),

@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.holds.actions.conflicts import placed_decision
 from holdfast.types.clock import MICROS, iso
-from holdfast.types.hold import HoldRow
+from holdfast.types.hold import HoldRow, Option
 from holdfast.types.status import HoldStatus
 
 
@@ -31,7 +31,7 @@ def _asked(row: HoldRow) -> dict[str, Any]:
         "instance_key": row.instance_key,
         "type": row.type,
         "prompt": row.prompt,
-        "options": None if row.options is None else [msgspec.to_builtins(each) for each in row.options],
+        "options": None if row.options is None else [_option(each) for each in row.options],
         "assignee": row.assignee,
         "assignee_type": row.assignee_type,
         "assignee_resolved": _assignee(row),
@@ -40,6 +40,10 @@ def _asked(row: HoldRow) -> dict[str, Any]:
         "priority": row.priority,
         "tags": list(row.tags),
     }
+
+
+def _option(option: Option) -> dict[str, Any]:
+    return {**msgspec.to_builtins(option), "text": option.text}
 
 
 def _assignee(row: HoldRow) -> dict[str, Any]:
@@ -111,7 +115,8 @@ DOCUMENT_FIELDS = {
 
 
 def checkpoint_view(row: HoldRow, *, replay: bool = False) -> dict[str, Any]:
-    """The same JSON as `hold_view`, renamed; `core_id` is the deployment, or the flow itself."""
+    """The same JSON as `hold_view`, renamed, with the options as the documents have them; `core_id` is the
+    deployment, or the flow itself."""
     shown = {DOCUMENT_FIELDS.get(name, name): value for name, value in hold_view(row, replay=replay).items()}
     del shown["deployment"]
-    return {**shown, "core_id": row.core_id}
+    return {**shown, "options": msgspec.to_builtins(row.options), "core_id": row.core_id}

@@ -187,7 +187,9 @@ def _other(standing: ActorMemberships, view: str, base: HoldFilter, me: str, now
     if view == "snoozed":
         return HoldListView(_replace(base, noted=("snooze", me)), HoldOrder.inbox, exact=False, snoozed_by=me)
     if view == "done":
-        return HoldListView(_replace(base, resolved_by=(standing.actor.id,)), HoldOrder.newest, exact=False)
+        others = base.resolved_by and standing.actor.id not in base.resolved_by
+        mine = _replace(base, resolved_by=(standing.actor.id,), assignees=() if others else base.assignees)
+        return HoldListView(mine, HoldOrder.newest, exact=False)
     if view == "breakpoints":
         return HoldListView(_replace(base, type=(BREAKPOINT,)), HoldOrder.oldest, exact=False)
     return _everything(standing, base)

@@ -11,13 +11,15 @@ import re
 import shlex
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import msgspec
 
 from holdfast.errors import InputError
+from holdfast.holds.permissions.actor import NO_PEOPLE
 from holdfast.holds.permissions.assignees import parse_assignee, person_key
-from holdfast.types.clock import micros
+from holdfast.types.clock import micros, to_micros
 from holdfast.types.duration import DurationError, parse_duration
 from holdfast.types.hold import HoldFilter
 from holdfast.types.status import HoldStatus
@@ -27,11 +29,14 @@ from holdfast.types.text import require_text
 SIGNS: Final = (">=", "<=", ">", "<", ":")
 HAS: Final = ("comment",)
 TEXT: Final = "text"
+DAY: Final = micros(timedelta(days=1))
+_DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _NAME: Final = re.compile("[a-z_]{3,20}")
 _ANY_NAME: Final = re.compile("[a-z_]{2,20}")
 _PLAIN: Final = {"flow": "flow", "type": "type", "tag": "tags", "run": "run", "key": "instance_key"}
 WORDS: Final = (
-    "status: assignee:me group: role: flow: type: priority>=high due<2d age>1h tag: has:comment text:"
+    "status: assignee:me group: role: flow: type: priority>=high due<2d age>1h decided_by:me decided<2d tag: "
+    "has:comment text:"
 )
 
 
@@ -69,6 +74,7 @@ class _Reading:
         self._has: list[str] = []
         self._chips: list[str] = []
         self._free: list[str] = []
+        self._decides = False
 
     def take(self, word: str) -> None:
         name, sign, value = parted(word)
@@ -84,6 +90,8 @@ class _Reading:
 
     def query(self) -> Query:
         text = " ".join(self._free)
+        if not self._lists.get("status") and (self._decides or "resolved_by" in self._lists):
+            self.add("status", HoldStatus.resolved, HoldStatus.expired)
         fields: dict[str, Any] = {name: tuple(dict.fromkeys(values)) for name, values in self._lists.items()}
         where = HoldFilter(text=text or None, **fields, **self._limits)
         chips = [*self._chips, *([f'text "{text}"'] if text else [])]
@@ -147,6 +155,37 @@ class _Reading:
         at = self._now - length_of(name, sign, value)
         self._limits["created_from" if sign.startswith("<") else "created_to"] = at
 
+    def decided_by(self, name: str, sign: str, value: str) -> None:
+        """A person, or by its id a service, an agent, a rule or Holdfast itself. Groups decide nothing."""
+        require_colon(name, sign)
+        if value == "me":
+            self.add("resolved_by", self._me)
+            return
+        kind, colon, _ = value.partition(":")
+        if colon and f"{kind}:" in NO_PEOPLE:
+            self.add("resolved_by", value)
+            return
+        found = parse_assignee(value)
+        if found.type != "user":
+            raise InputError(
+                f"{name}:{value} is not a person.", hint=f"Write {name}:me or {name}:NAME.", reason="value"
+            )
+        # An id may have an address as it was typed; searches ignore its case.
+        self.add("resolved_by", f"user:{value.removeprefix('user:')}", f"user:{found.value}")
+
+    def decided(self, name: str, sign: str, value: str) -> None:
+        """`decided<2d`: in the last two days. `decided:2026-11-18`, `decided>=2026-11-01`: by day, in UTC."""
+        self._decides = True
+        if _DAY.fullmatch(value) is None:
+            at = self._now - length_of(name, sign, value)
+            self._limits["resolved_from" if sign.startswith("<") else "resolved_to"] = at
+            return
+        first = _day_start(name, value)
+        if sign in (":", ">=", ">"):
+            self._limits["resolved_from"] = first + (DAY if sign == ">" else 0)
+        if sign in (":", "<=", "<"):
+            self._limits["resolved_to"] = first + (0 if sign == "<" else DAY)
+
     def having(self, name: str, sign: str, value: str) -> None:
         require_colon(name, sign)
         if value not in HAS:
@@ -162,6 +201,8 @@ _READERS: Final[dict[str, Callable[[_Reading, str, str, str], None]]] = {
     "due": _Reading.due,
     "age": _Reading.age,
     "has": _Reading.having,
+    "decided_by": _Reading.decided_by,
+    "decided": _Reading.decided,
 }
 
 
@@ -249,6 +290,15 @@ def length_of(name: str, sign: str, value: str) -> int:
         return micros(parse_duration(value))
     except DurationError as error:
         raise InputError(f"{name}: {error}.", hint=hint, reason="length") from None
+
+
+def _day_start(name: str, value: str) -> int:
+    try:
+        return to_micros(datetime.fromisoformat(value).replace(tzinfo=UTC))
+    except ValueError:
+        raise InputError(
+            f"{name}: {value} is not a day.", hint=f"Write {name}>=2026-11-18.", reason="value"
+        ) from None
 
 
 def unknown_value(name: str, value: str, known: tuple[str, ...]) -> InputError:

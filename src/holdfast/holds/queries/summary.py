@@ -42,6 +42,11 @@ def title_of(row: HoldRow) -> str:
     return first or f"{row.flow} at {row.node}"
 
 
+def prompt_rest(row: HoldRow) -> str:
+    """What follows the first line of the prompt."""
+    return row.prompt.strip().partition("\n")[2].strip()
+
+
 def assignee_of(row: HoldRow) -> str:
     """As people read it: `user:dana@acme`, `unassigned`."""
     if row.assignee_type == "unrouted":

@@ -26,6 +26,7 @@ from holdfast.integrations.langgraph.interrupts import (
 )
 from holdfast.integrations.langgraph.saver import HoldfastSaver
 from holdfast.runs.context.context import Context
+from holdfast.store.blob.objects import Objects
 from holdfast.store.protocols import Store
 from holdfast.types.value import thaw
 
@@ -123,7 +124,7 @@ class GraphRunner:
     async def _thread(self, ctx: Context) -> AsyncGenerator[tuple[Any, HoldfastSaver, Any]]:
         """The graph with its saver; the thread is claimed for the block."""
         own = self._saver is None
-        saver = HoldfastSaver(_GivenStore(ctx.store), tenant=ctx.tenant) if own else self._saver
+        saver = HoldfastSaver(_GivenStore(ctx.store, ctx.objects), tenant=ctx.tenant) if own else self._saver
         assert saver is not None
         if saver.tenant != ctx.tenant:
             raise SettingsError(
@@ -155,8 +156,9 @@ class _Answer(NamedTuple):
 
 
 class _GivenStore:
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, objects: Objects | None) -> None:
         self._store = store
+        self.objects = objects
 
     async def open(self) -> Store:
         return self._store

@@ -41,7 +41,10 @@ from holdfast.integrations.langgraph.ownership import ThreadClaim, ThreadOwners,
 from holdfast.integrations.langgraph.portal import LoopThread
 from holdfast.integrations.langgraph.private_names import Invocation
 from holdfast.integrations.langgraph.stored_checkpoints import CheckpointReader
+from holdfast.integrations.langgraph.value_blobs import spill_values
 from holdfast.integrations.langgraph.values import StoredValue, ValueCache
+from holdfast.runs.blobs import BlobStore
+from holdfast.store.blob.objects import Objects
 from holdfast.store.protocols import Store
 from holdfast.telemetry import log
 from holdfast.types.clock import micros
@@ -67,6 +70,11 @@ class StoreSource(Protocol):
     """What a saver needs of a `Holdfast`, if it does not ask people itself."""
 
     async def open(self) -> Store: ...
+
+    @property
+    def objects(self) -> Objects | None:
+        """Where large blobs are, once it is open."""
+        ...
 
 
 class HoldfastSaver(BaseCheckpointSaver[str]):
@@ -101,6 +109,7 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
         self.tenant = tenant
         self._fenced = ownership == "auto"
         self._cache = ValueCache()
+        self._blobs: BlobStore | None = None
         self._loop = LoopThread()
         self._deltas = not isinstance(self.serde, EncryptedSerializer)
         if not self._deltas:
@@ -150,6 +159,13 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
 
     async def store(self) -> Store:
         return await self.holdfast.open()
+
+    async def blobs(self) -> BlobStore:
+        """Of the saver's tenant."""
+        if self._blobs is None:
+            store = await self.holdfast.open()
+            self._blobs = BlobStore(store, self.holdfast.objects).of(self.tenant)
+        return self._blobs
 
     # ------------------------------------------------------------------ interrupts as holds
     async def ask(
@@ -204,7 +220,7 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
         return claim
 
     async def _reader(self, channels: Sequence[str] | None = None) -> CheckpointReader:
-        return CheckpointReader(await self.store(), self.tenant, self.codec, channels)
+        return CheckpointReader(await self.blobs(), self.tenant, self.codec, channels)
 
     async def stored_values(self, row: GraphCheckpointRow) -> dict[str, StoredValue]:
         """Of one checkpoint, without those that are damaged."""
@@ -324,11 +340,14 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
         given, codec = (config, checkpoint, metadata, new_versions, before), self.codec
         row, values, stored = codec.checkpoint(*given)
         new = self._cache.is_new(key, row.id)
-        batch = GraphBatch(tenant=self.tenant, thread=place.thread, checkpoints=(row,), values=tuple(values))
-        if not await self._put(store, config, batch):
-            # The thread was deleted or pruned since it was read, and with it what the new values build on.
+        kept = await spill_values(await self.blobs(), values)
+        batch = GraphBatch(tenant=self.tenant, thread=place.thread, checkpoints=(row,), values=kept)
+        while not await self._put(store, config, batch):
+            # The thread was deleted or pruned since it was read, and with it what the new values build on; or
+            # a blob was deleted since it was put.
             row, values, stored = codec.checkpoint(*given, whole=True)
-            await self._put(store, config, replace(batch, checkpoints=(row,), values=tuple(values)))
+            kept = await spill_values(await self.blobs(), values)
+            batch = replace(batch, checkpoints=(row,), values=kept)
         self._cache.put(key, stored if new else {}, row.id)
         return config_for(place.thread, place.ns, row.id)
 

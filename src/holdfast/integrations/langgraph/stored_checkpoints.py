@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from holdfast.integrations.langgraph.content import Codec
+from holdfast.integrations.langgraph.value_blobs import fill_values
 from holdfast.integrations.langgraph.values import StoredValue, ValueRef, rebuild
-from holdfast.store.protocols import Store
+from holdfast.runs.blobs import BlobStore
 from holdfast.types.graph_thread import GraphCheckpointRow, GraphFilter
 
 Values = dict[str, StoredValue | str]
@@ -24,12 +25,13 @@ class StoredCheckpoint(NamedTuple):
 
 
 class CheckpointReader:
-    """Reads the threads of a tenant. `channels`: only the values of these."""
+    """Reads the threads of a tenant, whose blobs are given. `channels`: only the values of these."""
 
     def __init__(
-        self, store: Store, tenant: str, codec: Codec, channels: Sequence[str] | None = None
+        self, blobs: BlobStore, tenant: str, codec: Codec, channels: Sequence[str] | None = None
     ) -> None:
-        self._store, self._tenant, self._codec, self._channels = store, tenant, codec, channels
+        self._store, self._blobs = blobs.store, blobs
+        self._tenant, self._codec, self._channels = tenant, codec, channels
 
     async def read(self, row: GraphCheckpointRow) -> StoredCheckpoint | None:
         """None if it was deleted after its row was read."""
@@ -54,6 +56,7 @@ class CheckpointReader:
             refs.append({c: r for c, r in values.items() if self._channels is None or c in self._channels})
         numbers = sorted({ref.number for each in refs for ref in each.values() if ref.number is not None})
         found = await self._store.graph_values(self._tenant, rows[0].thread, numbers) if numbers else []
+        found = await fill_values(self._blobs, found)
         return [rebuild(each, found) for each in refs]
 
     async def _unless_deleted(self, row: GraphCheckpointRow, values: Values) -> StoredCheckpoint | None:

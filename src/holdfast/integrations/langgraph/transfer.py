@@ -17,6 +17,7 @@ from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.event_hooks import SerdeEvent, register_serde_event_listener
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from msgspec.structs import replace
 
 from holdfast.errors import InputError
 from holdfast.integrations.langgraph.content import (
@@ -36,6 +37,7 @@ from holdfast.integrations.langgraph.other_savers import (
 )
 from holdfast.integrations.langgraph.ownership import owned_error
 from holdfast.integrations.langgraph.saver import HoldfastSaver
+from holdfast.integrations.langgraph.value_blobs import spill_values
 from holdfast.integrations.langgraph.values import StoredValue
 from holdfast.types.graph_thread import (
     GraphBatch,
@@ -163,7 +165,8 @@ async def _read(saver: HoldfastSaver, source: ThreadSource, thread: str) -> tupl
 
 async def _write(saver: HoldfastSaver, batch: GraphBatch) -> GraphRefusal | None:
     store = await saver.store()
-    refused = await saver.owners.write(batch.thread, lambda: store.put_graph_rows(batch))
+    kept = replace(batch, values=await spill_values(await saver.blobs(), batch.values))
+    refused = await saver.owners.write(batch.thread, lambda: store.put_graph_rows(kept))
     saver.forget(batch.thread)
     return refused
 

@@ -202,7 +202,7 @@ class TracedHandlerCall(HandlerCall):
     """Handlers run with their step's span as the current one, so that their spans belong to it."""
 
     def __init__(self, call: HandlerCall, spans: Spans) -> None:
-        super().__init__(call.session, call.writer, call.calls)
+        super().__init__(call.calls)
         self._spans = spans
 
     async def run(

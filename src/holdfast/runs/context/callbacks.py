@@ -20,11 +20,10 @@ from holdfast.errors import (
 from holdfast.holds.callbacks import COMPLETED, FAILED, Callbacks
 from holdfast.model.graph import HoldSpec
 from holdfast.model.position import Sub
-from holdfast.runs.context.attempt import Attempt
+from holdfast.runs.context.calls import Attempt
 from holdfast.runs.context.emit import Emitter
 from holdfast.runs.context.questions import reply_of
 from holdfast.runs.context.substeps import Numbers, require_script
-from holdfast.runs.recorder.queue import retry_while_unavailable
 from holdfast.types.clock import micros
 from holdfast.types.duration import DurationError, parse_duration
 from holdfast.types.hold import CALLBACK, Option
@@ -83,13 +82,13 @@ async def open_callback(
         place.emitter.flush()
         at.calls.ask_inside(at.execution, ordinal, place.numbers.taken, spec, {"callback": name})
     # The token is valid when the hold is a row of the store.
-    await session.recorder.committed(session.queue, session.pos.head)
+    await at.calls.committed()
     services, row = session.services, session.row
     hold = at.execution.subs[ordinal].hold
     base = "" if services.deliverer is None else services.deliverer.channels.settings.base_url
     callbacks = Callbacks(services.people.ctx, base)
     make = partial(callbacks.token, row.tenant, row.id, hold)
-    token = await retry_while_unavailable(make, session.queue)
+    token = await at.calls.when_available(make)
     # It is a credential: an error that names the URL must not give it to everyone who may read the run.
     hide(token)
     return Callback(place, ordinal, name, token, callbacks.url(token))

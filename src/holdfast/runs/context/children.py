@@ -20,13 +20,11 @@ from holdfast.errors import (
 from holdfast.holds.permissions.starters import RunStarters
 from holdfast.model.graph import HoldSpec
 from holdfast.model.program import Program
-from holdfast.runs.context.attempt import Attempt
+from holdfast.runs.context.calls import Attempt, HandlerSession
 from holdfast.runs.context.message_waits import RECEIVED, MessageWaits, limited
 from holdfast.runs.context.substeps import Numbers
 from holdfast.runs.driver.load import load
 from holdfast.runs.driver.services import RunStarter
-from holdfast.runs.driver.session import RunSession
-from holdfast.runs.recorder.queue import retry_while_unavailable
 from holdfast.runs.store_identity import store_identity
 from holdfast.store.rows import RunRow
 from holdfast.types.hold import CONSUME
@@ -96,21 +94,21 @@ class Children:
         program = program_of(at.session, flow, at.node.id)
         place = at.calls.substep_key(at.execution, at.node, self._numbers.next(key))
         create = partial(create_child, at.session, program, given, place, detached)
-        patient = partial(retry_while_unavailable, create, at.session.queue)
+        patient = partial(at.calls.when_available, create)
         name = f"start {program.graph.name}"
         return ChildRun(
             self, await self.step(name, patient, effect=Effect.write, key=key, idempotent=True), program
         )
 
 
-def starter_of(session: RunSession) -> RunStarter:
+def starter_of(session: HandlerSession) -> RunStarter:
     found = session.services.starter
     if found is None:
         raise NotDone("this process cannot start runs.", hint="Use Holdfast(...) or a worker.")
     return found
 
 
-def program_of(session: RunSession, flow: Any, node: str) -> Program:
+def program_of(session: HandlerSession, flow: Any, node: str) -> Program:
     """Of a `Flow`, or of the name of one that this process has. Raises InputError, FlowNotFoundError."""
     if isinstance(flow, str):
         known = [each for each in starter_of(session).programs.values() if each.graph.name == flow]
@@ -130,7 +128,9 @@ def program_of(session: RunSession, flow: Any, node: str) -> Program:
     return compile_()
 
 
-async def create_child(session: RunSession, program: Program, given: Any, place: str, detached: bool) -> str:
+async def create_child(
+    session: HandlerSession, program: Program, given: Any, place: str, detached: bool
+) -> str:
     """Doing it twice has one effect. `place`: of the call, in its run. Raises ChildDepthError."""
     parent = session.row
     await _require_depth(session, program)
@@ -151,7 +151,7 @@ async def create_child(session: RunSession, program: Program, given: Any, place:
     return row.id
 
 
-async def _require_depth(session: RunSession, program: Program) -> None:
+async def _require_depth(session: HandlerSession, program: Program) -> None:
     row: RunRow | None = session.row
     for _ in range(MAX_DEPTH):
         above = row.parent_run if row is not None else None
@@ -164,7 +164,7 @@ async def _require_depth(session: RunSession, program: Program) -> None:
     )
 
 
-async def advance_here(session: RunSession, run: str) -> None:
+async def advance_here(session: HandlerSession, run: str) -> None:
     """Where no worker claims it, it runs in this process, beside its parent."""
     starter = starter_of(session)
     if starter.has_worker:
@@ -176,7 +176,7 @@ async def advance_here(session: RunSession, run: str) -> None:
     await asyncio.shield(task)
 
 
-async def _final_state(session: RunSession, run: RunId, program: Program) -> dict[str, Any]:
+async def _final_state(session: HandlerSession, run: RunId, program: Program) -> dict[str, Any]:
     services = session.services
     row = await session.store.get_run(run)
     if row is None:

@@ -35,8 +35,7 @@ from holdfast.types.text import clean_text
 from holdfast.types.value import FrozenDict
 
 if TYPE_CHECKING:
-    from holdfast.runs.context.attempt import Attempt
-    from holdfast.runs.driver.session import RunSession
+    from holdfast.runs.context.calls import Attempt, HandlerSession
 
 _TIME = "time"
 _ENDED = "ended"  # in the value of a decision: how it ended
@@ -184,7 +183,7 @@ async def _outcome(work: Work) -> BranchOutcome:
         return BranchOutcome(error=error)
 
 
-async def _cancel_runs(session: RunSession, runs: Sequence[str]) -> None:
+async def _cancel_runs(session: HandlerSession, runs: Sequence[str]) -> None:
     starter = starter_of(session)
     for run in runs:
         row = await session.store.get_run(RunId(run))

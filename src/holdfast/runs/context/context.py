@@ -17,8 +17,8 @@ from holdfast.errors import InputError
 from holdfast.model.graph import Node
 from holdfast.model.position import NAP, Exec, Sub
 from holdfast.model.record_bodies import ErrorInfo, SubstepBody, Usage
-from holdfast.runs.context.attempt import Attempt
 from holdfast.runs.context.budget_ledger import ContextLedger
+from holdfast.runs.context.calls import Attempt, ContextCalls, SubstepCall
 from holdfast.runs.context.emit import Emitter
 from holdfast.runs.context.facts import ContextFacts
 from holdfast.runs.context.message_waits import MessageWaits, queues_of
@@ -43,7 +43,6 @@ from holdfast.runs.context.substeps import (
     spending,
     total,
 )
-from holdfast.runs.driver.context_calls import ContextCalls, SubstepCall
 from holdfast.runs.node_memory import RECORDED, NodeMemory, trace_id
 from holdfast.telemetry import NodeLog
 from holdfast.types.memory import Memory

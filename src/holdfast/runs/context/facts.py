@@ -8,7 +8,8 @@ from typing import Any
 from holdfast.model.graph import JoinKind, Node
 from holdfast.model.position import Exec
 from holdfast.model.secrets import outgoing
-from holdfast.runs.driver.context_calls import ContextCalls
+from holdfast.runs.context.calls import ContextCalls
+from holdfast.store.blob.objects import Objects
 from holdfast.store.protocols import Store
 from holdfast.types.ids import RunId
 
@@ -61,6 +62,11 @@ class ContextFacts:
     def store(self) -> Store:
         """Of the run, for integrations that keep rows of their own beside it."""
         return self._session.store
+
+    @property
+    def objects(self) -> Objects | None:
+        """Where large blobs of that store are, if not in it."""
+        return self._session.services.blobs.objects
 
     @property
     def join_timed_out(self) -> bool:

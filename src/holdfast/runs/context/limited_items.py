@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import InputError
 from holdfast.model.calls.boundary import call as call_code
+from holdfast.model.idempotency_keys import render
 from holdfast.model.position import NAP, Sub
 from holdfast.model.program import ItemCall
-from holdfast.runs.context.attempt import Attempt
+from holdfast.runs.context.calls import Attempt
 from holdfast.runs.context.combinators import Branches
-from holdfast.runs.driver.idempotency_keys import render
 from holdfast.runs.limits.item_limits import SharedLimit
 from holdfast.types.concurrency_limits import ItemLimit, StartPace
 from holdfast.types.status import Effect
 from holdfast.types.text import clean_text, require_text
 
 if TYPE_CHECKING:
-    from holdfast.runs.driver.session import RunSession
+    from holdfast.runs.context.calls import HandlerSession
 
 START, _ENDED = "item start", "item end"
 # The keys of the calls that are recorded for an item.
@@ -56,7 +56,7 @@ class MapStarts:
         """Only so many items of a run ask the store for a place."""
         return self._queues.setdefault(key, asyncio.Semaphore(self.limit.concurrency or 1))
 
-    async def leave(self, session: RunSession, prefix: str) -> None:
+    async def leave(self, session: HandlerSession, prefix: str) -> None:
         """Places of items that were given up."""
         for key in self._queues:
             await SharedLimit(session.store, session.row.tenant, key).leave(session.run, prefix)

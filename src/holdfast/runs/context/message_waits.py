@@ -23,12 +23,10 @@ from holdfast.model.expr import (
 )
 from holdfast.model.graph import HoldSpec
 from holdfast.model.position import Sub
-from holdfast.runs.context.attempt import Attempt
+from holdfast.runs.context.calls import Attempt, HandlerSession
 from holdfast.runs.context.emit import Emitter
 from holdfast.runs.context.questions import reply_of, storable
 from holdfast.runs.context.substeps import Numbers, Substeps, require_script
-from holdfast.runs.driver.session import RunSession
-from holdfast.runs.recorder.queue import retry_while_unavailable
 from holdfast.types.duration import DurationError
 from holdfast.types.hold import CONSUME, Option
 from holdfast.types.queue_message import EVENTS, event_queue, event_tag
@@ -103,14 +101,14 @@ class MessageWaits:
         """What is there already is given to the wait at once, also where no worker runs. Its inbox keeps the
         run from parking then."""
         session = self._at.session
-        await session.recorder.committed(session.queue, session.pos.head)
+        await self._at.calls.committed()
         if before is not None:
             await call_code(before)
         look = partial(queues_of(session).look, self._at.execution.subs[ordinal].hold)
-        await retry_while_unavailable(look, session.queue)
+        await self._at.calls.when_available(look)
 
 
-def queues_of(session: RunSession) -> Any:
+def queues_of(session: HandlerSession) -> Any:
     """The service of queues. Raises InputError where the process has none."""
     found = session.services.queues
     if found is None:

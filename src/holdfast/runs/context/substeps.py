@@ -22,8 +22,7 @@ from holdfast.model.calls.boundary import call, call_alone
 from holdfast.model.diagnostics import GraphProblem
 from holdfast.model.position import Sub
 from holdfast.model.record_bodies import ErrorInfo, SubstepBody, Usage
-from holdfast.runs.context.attempt import Attempt
-from holdfast.runs.driver.context_calls import SubstepCall
+from holdfast.runs.context.calls import Attempt, SubstepCall
 from holdfast.runs.driver.handler_result import describe
 from holdfast.runs.driver.retryable_errors import is_declared
 from holdfast.telemetry import crashpoint, on_substep

@@ -25,8 +25,7 @@ from holdfast.model.budget_ledger import (
 from holdfast.model.graph import Node
 from holdfast.model.position import Exec
 from holdfast.model.record_bodies import IntentBody, Usage
-from holdfast.runs.driver.record_writer import RecordWriter
-from holdfast.runs.driver.session import Place, RunSession
+from holdfast.runs.context.calls import ContextCalls
 from holdfast.types.record import Kind
 from holdfast.types.value import FrozenDict
 
@@ -38,12 +37,12 @@ Waiting = Callable[[], AbstractContextManager[None]]
 
 
 class RunLedger:
-    def __init__(self, session: RunSession, writer: RecordWriter) -> None:
-        self.session = session
-        self.writer = writer
+    def __init__(self, calls: ContextCalls) -> None:
+        self.calls = calls
+        self.session = calls.session
         self._live: set[int] = set()
         # Executions whose calls have no bound: beside one of them nothing else may spend.
-        self._unbounded: dict[Place, Exec] = {}
+        self._unbounded: dict[tuple[str, int], Exec] = {}
         self._waits = 0
         self.waiting = 0
 
@@ -83,10 +82,10 @@ class RunLedger:
         """Durable before the call begins: after a crash it is known that the call may have been made."""
         facts = FrozenDict({"reserve": (amounts.tokens, amounts.nanos, amounts.micros)})
         body = IntentBody(LEDGER, ordinal, "", facts)
-        seq = self.writer.note(Kind.intent, body, execution, node, effect="read")
+        seq = self.calls.note(Kind.intent, body, execution, node, effect="read")
         self._live.add(seq)
         try:
-            await self._committed(seq)
+            await self.calls.reserved(seq)
             yield
         finally:
             self._live.discard(seq)
@@ -97,11 +96,6 @@ class RunLedger:
         reserved = self.session.pos.ledger.reserved
         found = (reserved[seq] for seq in self._live if seq in reserved)
         return any((each.scope, each.node, each.visit) == place for each in found)
-
-    async def _committed(self, seq: int) -> None:
-        session = self.session
-        if not session.queue.lazy:
-            await session.recorder.committed(session.queue, seq)
 
     @asynccontextmanager
     async def alone(self, execution: Exec, waiting: Waiting) -> AsyncGenerator[None]:
@@ -130,8 +124,8 @@ class RunLedger:
         """What a call outside the node's handler has used: that of a judge."""
         facts = FrozenDict({"spent": (usage.tokens, usage.cost, usage.micros)})
         body = IntentBody(LEDGER, ordinal, name, facts)
-        seq = self.writer.note(Kind.intent, body, execution, node, effect="read")
-        await self._committed(seq)
+        seq = self.calls.note(Kind.intent, body, execution, node, effect="read")
+        await self.calls.reserved(seq)
 
     # ------------------------------------------------------------------ questions
     def answered(self, execution: Exec, ordinal: str) -> bool:
@@ -146,8 +140,8 @@ class RunLedger:
         amounts = (granted.tokens, granted.nanos, granted.micros)
         facts = FrozenDict({"answer": (account, amounts, refused)})
         body = IntentBody(LEDGER, ordinal, "", facts)
-        seq = self.writer.note(Kind.intent, body, execution, node, effect="read")
-        await self._committed(seq)
+        seq = self.calls.note(Kind.intent, body, execution, node, effect="read")
+        await self.calls.reserved(seq)
         self.wake()
 
     def is_asked(self, execution: Exec, account: str, path: str) -> bool:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, TypeVar
 
 from holdfast.engine import holds, retry, timers
 from holdfast.engine.decision import Decision, lists_checkpoint
 from holdfast.engine.messages import HandlerFinished, Message, SubstepEvidence
-from holdfast.model.calls.boundary import ControlFlow
-from holdfast.model.graph import HoldSpec, Node, RetryPolicy
+from holdfast.model import idempotency_keys
+from holdfast.model.graph import HoldSpec, Node
 from holdfast.model.position import Exec, Sub
 from holdfast.model.record_bodies import ChunkBody, ErrorInfo, IntentBody, SubstepBody, Usage
+from holdfast.runs.context.calls import SubstepCall, Suspended
 from holdfast.runs.context.skills import RunSkills
-from holdfast.runs.driver import idempotency_keys
 from holdfast.runs.driver.budget_ledger import RunLedger
 from holdfast.runs.driver.late_evidence import LateEvidence
 from holdfast.runs.driver.record_writer import RecordWriter
@@ -23,40 +24,22 @@ from holdfast.runs.node_memory import StoredMemory
 from holdfast.runs.recorder.queue import retry_while_unavailable
 from holdfast.telemetry import crashpoint, log
 from holdfast.types.memory import Memory
-from holdfast.types.record import Kind
+from holdfast.types.record import Body, Kind
 from holdfast.types.skill import RESOLVED_SKILLS
-from holdfast.types.status import Effect
 from holdfast.types.value import FrozenDict
 
-
-class Suspended(ControlFlow):
-    """Unwinds a handler in a thread that waits for a person."""
+T = TypeVar("T")
 
 
-class SubstepCall(NamedTuple):
-    """A call of `ctx.step`."""
-
-    ordinal: str
-    name: str
-    effect: Effect
-    idempotent: bool
-    # Its own key; empty: the one of its place.
-    key: str = ""
-    # Retries of its own, and the error classes that they are for.
-    retry: RetryPolicy | None = None
-    retry_on: tuple[type[BaseException], ...] = ()
-    timeout: int | None = None  # of one attempt, in microseconds
-
-
-class ContextCalls:
-    """Serves all contexts of one run, on the driver's loop."""
+class DriverCalls:
+    """Implements `ContextCalls`: serves all contexts of one run, on the driver's loop."""
 
     def __init__(self, session: RunSession, writer: RecordWriter, evidence: LateEvidence) -> None:
         self.session = session
         self.writer = writer
         self.evidence = evidence
         self.skills = RunSkills()
-        self.ledger = RunLedger(session, writer)
+        self.ledger = RunLedger(self)
         # Writes to a memory outside the store, by (scope, node, visit).
         self.remember_later: dict[tuple[str, int, int], list[Memory]] = {}
         # Writes to the store's memory, with the record that they are committed with.
@@ -97,9 +80,7 @@ class ContextCalls:
     async def file(self, reference: Any) -> bytes:
         session = self.session
         read = session.services.attachments.read_for
-        return await retry_while_unavailable(
-            partial(read, session.run, session.row.tenant, reference), session.queue
-        )
+        return await self.when_available(partial(read, session.run, session.row.tenant, reference))
 
     def lists_turns(self, execution: Exec, node: Node) -> bool:
         """If the settings list no checkpoints of this node, they list none inside it (D-10)."""
@@ -110,7 +91,44 @@ class ContextCalls:
             for moment in ("after", "before")
         )
 
+    # What is durable.
+    @property
+    def is_lost(self) -> bool:
+        return self.session.queue.poison is not None
+
+    async def committed(self, seq: int | None = None) -> None:
+        session = self.session
+        await session.recorder.committed(session.queue, session.pos.head if seq is None else seq)
+
+    async def reserved(self, seq: int) -> None:
+        if not self.session.queue.lazy:
+            await self.committed(seq)
+
+    async def when_available(self, call: Callable[[], Awaitable[T]]) -> T:
+        return await retry_while_unavailable(call, self.session.queue)
+
     # Sub-steps and live output.
+    async def begin_effect(self, execution: Exec) -> None:
+        """Durable before the call: a crash after this leaves a trace that the effect may have happened."""
+        await self.writer.commit_intent(execution.intent)
+        self.writer.uncalled.discard((execution.scope, execution.node))
+
+    def note(
+        self,
+        kind: Kind,
+        body: Body,
+        execution: Exec,
+        node: Node,
+        *,
+        effect: str = "",
+        outcome: str = "",
+        listed: bool = False,
+    ) -> int:
+        return self.writer.note(kind, body, execution, node, effect=effect, outcome=outcome, listed=listed)
+
+    def note_cost(self) -> None:
+        self.writer.hurry = True
+
     async def intend_step(self, execution: Exec, node: Node, step: SubstepCall) -> None:
         key = self.key_of(execution, node, step)
         body = IntentBody(0, step.ordinal, key, FrozenDict({"step": step.name}))

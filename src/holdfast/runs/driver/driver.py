@@ -19,7 +19,7 @@ from holdfast.errors import LeaseLostError, RequirementsMissingError, RunFileMis
 from holdfast.model.calls.tasks import OwnedTask
 from holdfast.model.position import Exec
 from holdfast.model.program import Program
-from holdfast.runs.driver.context_calls import ContextCalls
+from holdfast.runs.driver.context_calls import DriverCalls
 from holdfast.runs.driver.drive_outcome import DriveOutcome
 from holdfast.runs.driver.handler_call import Disowned, HandlerCall, running_task
 from holdfast.runs.driver.handler_tasks import HandlerTasks
@@ -64,8 +64,8 @@ class Driver:
         self._values = TypedValues(program)
         self.evidence = LateEvidence(session)
         self.writer = RecordWriter(session, loaded.since_snapshot)
-        self.calls = ContextCalls(session, self.writer, self.evidence)
-        self.handlers = HandlerTasks(session, HandlerCall(session, self.writer, self.calls))
+        self.calls = DriverCalls(session, self.writer, self.evidence)
+        self.handlers = HandlerTasks(session, HandlerCall(self.calls))
         self.inbox = DriverInbox(session, self.writer)
         self.parking = DriverPark(session, self.handlers, self.writer)
         self.waiting = DriverWait(session, self.writer, self.handlers, self.inbox, self.parking)

@@ -26,13 +26,11 @@ from holdfast.model.position import SETTLED, Exec, Scope
 from holdfast.model.program import NodeHandler, Program
 from holdfast.model.record_bodies import Usage
 from holdfast.model.state_merge import check_ops
+from holdfast.runs.context.calls import ContextCalls, Suspended
 from holdfast.runs.context.context import Context
 from holdfast.runs.context.node_timeout import call_in_time
 from holdfast.runs.context.thread_context import ThreadContext
 from holdfast.runs.driver import handler_result, retryable_errors
-from holdfast.runs.driver.context_calls import ContextCalls, Suspended
-from holdfast.runs.driver.record_writer import RecordWriter
-from holdfast.runs.driver.session import RunSession
 from holdfast.telemetry import crashpoint
 from holdfast.types.record import Op
 from holdfast.types.status import REPEATABLE
@@ -48,9 +46,8 @@ class Disowned(ControlFlow):
 class HandlerCall:
     """Returns messages to the engine; nothing here changes the position."""
 
-    def __init__(self, session: RunSession, writer: RecordWriter, calls: ContextCalls) -> None:
-        self.session = session
-        self.writer = writer
+    def __init__(self, calls: ContextCalls) -> None:
+        self.session = calls.session
         self.calls = calls
 
     async def run(
@@ -64,7 +61,7 @@ class HandlerCall:
         if execution.subs and SETTLED in execution.subs:
             return await self._choose(program, node, execution)
         if execution.intent >= 0:
-            await self._commit_intent(execution)
+            await self.calls.begin_effect(execution)
         started, began = time.perf_counter_ns(), forks.count
         task = task or running_task()
         ctx: Context | None = None
@@ -118,11 +115,6 @@ class HandlerCall:
             if ctx is not None:
                 self._close_context(ctx)
 
-    async def _commit_intent(self, execution: Exec) -> None:
-        """Durable before the call: a crash after this leaves a trace that the effect may have happened."""
-        await self.writer.commit_intent(execution.intent)
-        self.writer.uncalled.discard((execution.scope, execution.node))
-
     def _no_code(self, node: Node) -> HoldfastError:
         return HoldfastError(
             f"no code for node {node.id!r} of flow {self.session.graph.name!r} is loaded here",
@@ -134,7 +126,7 @@ class HandlerCall:
         if this run's own queue failed, or this process lacks what the run of a stored document needs."""
         if isinstance(error, RequirementsMissingError):
             return dialect_of(self.session.row.version) != CODED
-        return isinstance(error, (LeaseLostError, StoreError)) and self.session.queue.poison is not None
+        return isinstance(error, (LeaseLostError, StoreError)) and self.calls.is_lost
 
     def _context(self, execution: Exec, node: Node, handler: NodeHandler) -> Context:
         ctx = (Context if handler.is_async else ThreadContext)(self.calls, execution, node)
@@ -201,7 +193,7 @@ class HandlerCall:
         artifacts = [] if ctx is None else ctx.artifact_ops()
         handler_result.fill_result(program, node, result, finished, scratch, artifacts)
         if finished.duration > SLOW or finished.usage is not None:
-            self.writer.hurry = True
+            self.calls.note_cost()
         return finished
 
     async def _in_preview(

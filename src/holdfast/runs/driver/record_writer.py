@@ -10,11 +10,11 @@ from holdfast.engine.messages import HandlerFinished
 from holdfast.errors import ExpressionError, StoreError
 from holdfast.model.apply import apply_record
 from holdfast.model.graph import Node
+from holdfast.model.idempotency_keys import idempotency_key
 from holdfast.model.position import SETTLED, Exec
 from holdfast.model.record_bodies import AttemptBody, ErrorInfo, IntentBody, SnapshotBody
 from holdfast.model.snapshot import dump_position
 from holdfast.runs.driver import handler_result
-from holdfast.runs.driver.idempotency_keys import idempotency_key
 from holdfast.runs.driver.session import RunSession
 from holdfast.runs.recorder.queue import retry_while_unavailable
 from holdfast.telemetry import crashpoint, log

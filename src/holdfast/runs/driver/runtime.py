@@ -178,7 +178,7 @@ class Runtime(RunServices):
                 self.leases.remove(claim.run.id)
             else:
                 self._forget(driver)
-            self._notify(claim.run.id)
+            self.notify(claim.run.id)
 
     def _forget(self, driver: Driver) -> None:
         if self.drivers.get(driver.run) is driver:
@@ -193,10 +193,10 @@ class Runtime(RunServices):
         status = await self._observed(driver)
         log.info("run released (status %s)", status, extra={**about, "seq": session.pos.head})
         if session.row.parent_run is not None and status in ENDED:
-            await self._tell_parent(session.row)
+            await self.tell_parent(session.row)
         return status
 
-    async def _tell_parent(self, row: RunRow) -> None:
+    async def tell_parent(self, row: RunRow) -> None:
         """A crash before this only delays it: a worker looks for the ends that runs wait for."""
         try:
             if self.queues is not None:
@@ -300,10 +300,10 @@ class Runtime(RunServices):
         if self.observer is not None:
             self.observer.committed(queue.lease, records)
         if self._listeners:
-            self._notify(queue.lease.run)
+            self.notify(queue.lease.run)
         crashpoint("after_publish")
 
-    def _notify(self, run: RunId) -> None:
+    def notify(self, run: RunId) -> None:
         for listener in self._listeners.get(run, ()):
             listener()
 

@@ -21,7 +21,7 @@ from holdfast.runs.record_codec import RecordCodec
 from holdfast.runs.recorder.recorder import Recorder
 from holdfast.store.blob.objects import Objects
 from holdfast.store.protocols import Store
-from holdfast.store.rows import RunRow
+from holdfast.store.rows import NewRun, RunRow
 from holdfast.types.clock import Clock, SharedClock
 from holdfast.types.fleet import BlockedEntity
 from holdfast.types.ids import DEFAULT_TENANT, RunId
@@ -88,6 +88,32 @@ class RunStarter(Protocol):
     async def cancel_child(self, run: RunId) -> None: ...
 
 
+class RunEngine(Protocol):
+    """What advances runs instead of the built-in workers. It has the lease of its runs under its name."""
+
+    name: str
+
+    def enlist(self, program: Program, new: NewRun) -> None:
+        """The run is created as one of the engine. Raises EngineError if it cannot run it."""
+        ...
+
+    async def created(self, row: RunRow) -> None:
+        """It is in the store: it may start."""
+        ...
+
+    def worker(self, *, lanes: Sequence[str] | None = None, grace: float = 10.0) -> EngineServer:
+        """What advances its runs in this process."""
+        ...
+
+
+class EngineServer(Protocol):
+    async def serve(self) -> None:
+        """Until `stop`."""
+        ...
+
+    def stop(self) -> None: ...
+
+
 class ServiceOptions(TypedDict, total=False):
     """What is left out, or None, gets a default."""
 
@@ -128,6 +154,8 @@ class RunServices:
         # Stores the state of a run before a record of it opens holds; set by the run service.
         self.put_hold_states: PutHoldStates | None = None
         self.starter: RunStarter | None = None
+        # What new runs go to instead of the built-in workers; set by the instance.
+        self.engine: RunEngine | None = None
         self.sweeper = options.get("sweeper") or HoldSweeper(store, self.clock)
         self.people = options.get("people") or HoldService(store)
         self.attachments = self.people.ctx.attachments = BlobAttachments(self.blobs)

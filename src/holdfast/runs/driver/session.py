@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from holdfast.engine.decision import Decision
 from holdfast.engine.messages import HandlerFinished, Message, SubstepDoubted
@@ -18,6 +18,7 @@ from holdfast.model.calls.tasks import OwnedTask
 from holdfast.model.graph import Graph, Node
 from holdfast.model.position import Exec, Position, Sub
 from holdfast.model.program import Program
+from holdfast.runs.context.calls import OpenContext
 from holdfast.runs.driver.load import LoadedRun
 from holdfast.runs.driver.services import RunServices
 from holdfast.runs.hold_preparation import facts_of
@@ -33,31 +34,6 @@ Place = tuple[str, int]
 """(scope, node) of an execution"""
 
 HandlerTask = OwnedTask[HandlerFinished | SubstepDoubted | None]
-
-
-class OpenContext(Protocol):
-    @property
-    def busy(self) -> bool:
-        """Whether a sub-step of its handler is running."""
-        ...
-
-    @property
-    def patience(self) -> NodeTimeout:
-        """The timeout of its node."""
-        ...
-
-    def close(self, why: str) -> None:
-        """From now on it raises on use."""
-        ...
-
-
-class NodeTimeout(Protocol):
-    limit: asyncio.Timeout | None
-
-    @property
-    def is_over(self) -> bool:
-        """Whether it has passed."""
-        ...
 
 
 class RunSession:

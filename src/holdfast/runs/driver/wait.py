@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from holdfast.engine.messages import HandlerFinished, HandlersStopped, Message, TimerFired
 from holdfast.model.position import Exec, Position
-from holdfast.runs.context.attempt import Attempt
 from holdfast.runs.context.budget_ledger import ContextLedger
+from holdfast.runs.context.calls import Attempt
 from holdfast.runs.driver.handler_tasks import HandlerTasks
 from holdfast.runs.driver.park import DriverPark
 from holdfast.runs.driver.record_writer import RecordWriter

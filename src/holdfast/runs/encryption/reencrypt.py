@@ -89,12 +89,14 @@ async def reencrypt(service: RunAccess, progress: Progress | None = None) -> Ree
         if progress is not None:
             progress(table, done.looked_at)
     await _plain_blobs(service, encrypted, done)
+    await _plain_blobs_of_threads(service, encrypted, done)
     await _blobs(service, encrypted, done)
     return done
 
 
 async def _table(encrypted: EncryptedStore, table: str, done: ReencryptResult) -> None:
-    after = -1
+    # The numbers of compressed values are negative.
+    after = -(1 << 63)
     while rows := await encrypted.inner.stored_rows(table, after=after, limit=BATCH):
         after = rows[-1].row
         done.looked_at += len(rows)
@@ -262,3 +264,22 @@ async def _plain_blobs(service: RunAccess, encrypted: EncryptedStore, done: Reen
                         row.id, digest, encrypted.cipher.address(digest, row.tenant)
                     )
                     done.blobs += 1
+
+
+async def _plain_blobs_of_threads(
+    service: RunAccess, encrypted: EncryptedStore, done: ReencryptResult
+) -> None:
+    """The same for values of graphs' threads. `data` of such a value is encrypted already, and stays."""
+    after = -(1 << 63)
+    while rows := await encrypted.inner.stored_rows("graph_values", after=after, limit=BATCH):
+        after = rows[-1].row
+        for row in rows:
+            at = row.values["blob_digest"]
+            if at is None or not row.tenant:  # no thread needs it any more
+                continue
+            blobs = service.runtime.blobs.of(row.tenant)
+            data = await blobs.raw(at)
+            if data is not None and not is_encrypted(data):
+                await blobs.put([Blob(BlobRef(at, len(data)), data)])
+                moved = row.values | {"blob_digest": encrypted.cipher.address(at, row.tenant)}
+                done.blobs += await encrypted.inner.rewrite("graph_values", [(row, moved)])

@@ -17,6 +17,7 @@ from holdfast.engine.messages import (
     CodeChanged,
     EvidenceArrived,
     HandlerFinished,
+    HandlerLost,
     HandlersStopped,
     HoldAnswered,
     HoldUnanswered,
@@ -196,8 +197,15 @@ def _failing(scene: ReplayStep, _body: AttemptBody) -> Cause:
     return [ResumeRequested()] if scene.pos.failing is not None else None
 
 
+def _lost(scene: ReplayStep, _body: Any) -> Cause:
+    """Outside of a recovery of the whole run: on an engine that gives each execution a worker of its own."""
+    execution = scene.execution
+    return [HandlerLost(scope=execution.scope, node=execution.node, visit=execution.visit)]
+
+
 _REASONS: dict[str, Callable[[ReplayStep, AttemptBody], Cause]] = {
     "retry": _retry,
+    "restarted": _lost,
     "in_doubt": _in_doubt,
     "not_happened": _not_happened,
     "woke": _woke,
@@ -378,7 +386,7 @@ def _asked(scene: ReplayStep) -> Cause:
         ended = failed_message(execution, error, probe="unknown")
         ended.error = error
         return [ended]
-    return None if error is None else [doubt_message(execution, key, error)]
+    return _lost(scene, body) if error is None else [doubt_message(execution, key, error)]
 
 
 def _end(scene: ReplayStep) -> Cause:

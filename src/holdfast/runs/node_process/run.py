@@ -17,8 +17,8 @@ from holdfast.errors import NodeProcessError
 from holdfast.frontends.python.builder import FlowBuilder
 from holdfast.model.calls.threads import leave_running, run_in_thread
 from holdfast.model.graph import Node
+from holdfast.runs.context.calls import HandlerSession
 from holdfast.runs.context.context import Context
-from holdfast.runs.driver.session import RunSession
 from holdfast.runs.node_process.message import NodeAttempt, NodeRequest, read_frame, write_frame
 from holdfast.types.value import FrozenDict
 
@@ -46,7 +46,9 @@ def _find(flow: str, version: str) -> tuple[str, str]:
     )
 
 
-async def run_node(session: RunSession, ctx: Context, node: Node, item: dict[str, Any], code: str) -> bytes:
+async def run_node(
+    session: HandlerSession, ctx: Context, node: Node, item: dict[str, Any], code: str
+) -> bytes:
     """The reply of the process that makes this attempt. `code`: the mark of the node's code."""
     execution = ctx.execution
     scope, registry = session.pos.scopes[execution.scope], session.codec.registry

@@ -32,7 +32,7 @@ from holdfast.runs.history.checkpoints import fold_to
 from holdfast.runs.hold_preparation import facts_of
 from holdfast.runs.preview.missing_fields import fit_partly, names_read, up_to_code
 from holdfast.runs.preview.outcome import OptionPreview, PreviewEntry, entries_of
-from holdfast.runs.preview.stop_effects import EffectGate, ReadOnlyMemory
+from holdfast.runs.preview.stop_effects import EffectGate, PlainCalls, ReadOnlyMemory
 from holdfast.runs.stored_program import stored_program
 from holdfast.store.memory import MemoryStore
 from holdfast.store.rows import Claim, RunRow
@@ -54,6 +54,9 @@ LATE: Final = f"it took longer than the {PATIENCE:.0f} seconds of a preview"
 MOST_RECORDS: Final = 2_000
 """Of one option. What is read from them blocks the server for as long as they are many."""
 LONG: Final = f"it has more than the {MOST_RECORDS} records that a preview follows"
+
+
+_CALLS: Final = PlainCalls()
 
 
 class HoldPreview(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,7 +102,7 @@ async def preview_hold(
 
 
 def _options(hold: HoldRow, decision: str | None) -> list[tuple[str, str]]:
-    given = [(option.id, option.label) for option in hold.options or ()]
+    given = [(option.id, option.text) for option in hold.options or ()]
     if decision is None:
         return given
     if given and decision not in dict(given):
@@ -164,7 +167,7 @@ class PreviewWorld:
     def __init__(self, service: RunAccess, row: RunRow, program: Program) -> None:
         self.service = service
         self.row = row
-        self.gate = EffectGate()
+        self.gate = EffectGate(_CALLS)
         self.program = self.gate.replace_handlers(program)
         self.store = MemoryStore()
         memory = ReadOnlyMemory(service.runtime.memory)

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
+import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from copy import copy
+from functools import partial, wraps
 from typing import Any
 
 import msgspec
 
 from holdfast.model.graph import END, EdgeKind, Node, NodeKind
 from holdfast.model.program import NodeHandler, Program
-from holdfast.runs.context.attempt import Attempt
+from holdfast.runs.context.calls import Attempt, SubstepCall
 from holdfast.runs.context.context import Context
-from holdfast.runs.driver.context_calls import SubstepCall
 from holdfast.runs.node_memory import FilteringMemory, MemoryBackend, select
 from holdfast.types.memory import Memory, MemoryFilter
 from holdfast.types.status import Effect
 
 NO_CODE = "no code of this node is loaded here"
+STUCK = "its code has not returned in earlier previews, and is not started again"
 OWN_PROCESS = "it runs in a process of its own, which a preview does not start"
 
 
@@ -37,11 +41,49 @@ class StoppedCall(msgspec.Struct, frozen=True, kw_only=True):
     then: tuple[str, ...] = ()
 
 
+class PlainCalls:
+    """Plain functions that previews of this process have called and that have not returned. Nothing ends
+    such a function from outside: without a limit, one that never returns would cost each preview a thread."""
+
+    MOST = 2
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: Counter[Any] = Counter()
+
+    def is_stuck(self, fn: Callable[..., Any]) -> bool:
+        return self._running[_code(fn)] >= self.MOST
+
+    def counted(self, fn: Callable[..., Any]) -> Callable[..., Any]:
+        code = _code(fn)
+
+        @wraps(fn)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with self._lock:
+                self._running[code] += 1
+            try:
+                return fn(*args, **kwargs)
+            finally:
+                with self._lock:
+                    self._running[code] -= 1
+                    if not self._running[code]:
+                        del self._running[code]
+
+        return call
+
+
+def _code(fn: Callable[..., Any]) -> Any:
+    """The same for each function that is made from the same lines, as a lambda in a node is."""
+    inner = fn.func if isinstance(fn, partial) else fn
+    return getattr(inner, "__code__", None) or id(inner)
+
+
 class EffectGate:
     """Of one previewed run. Whatever reaches it waits until the preview is over."""
 
-    def __init__(self) -> None:
+    def __init__(self, calls: PlainCalls | None = None) -> None:
         self.stopped: list[StoppedCall] = []
+        self._calls = calls or PlainCalls()
         self._over = asyncio.Event()
 
     @property
@@ -57,8 +99,13 @@ class EffectGate:
         self, attempt: Attempt, step: SubstepCall, fn: Callable[..., Any]
     ) -> Callable[..., Any]:
         """A pure sub-step runs; of any other one nothing is known."""
+        why = ""
         if step.effect is Effect.pure:
-            return fn
+            if inspect.iscoroutinefunction(fn):
+                return fn
+            if not self._calls.is_stuck(fn):
+                return self._calls.counted(fn)
+            why = STUCK
         execution, node = attempt.execution, attempt.node
 
         async def stop(*_args: Any, **_kwargs: Any) -> None:
@@ -71,6 +118,7 @@ class EffectGate:
                     effect=step.effect,
                     step=step.name,
                     key=key,
+                    why=why,
                 )
             )
 
@@ -100,7 +148,11 @@ class EffectGate:
             return self._stopping(program, node, OWN_PROCESS)
         # The code of a script has no effect outside: its effects are sub-steps.
         if node.effect is Effect.pure or node.script:
-            return handler
+            if handler.is_async:
+                return handler
+            if self._calls.is_stuck(handler.fn):
+                return self._stopping(program, node, STUCK)
+            return msgspec.structs.replace(handler, fn=self._calls.counted(handler.fn))
         return self._stopping(program, node, "")
 
     def _stopping(self, program: Program, node: Node, why: str) -> NodeHandler:

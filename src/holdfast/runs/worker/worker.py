@@ -29,6 +29,7 @@ from holdfast.runs.worker.served_versions import ServedVersions
 from holdfast.runs.worker.slots import WorkerSlots
 from holdfast.runs.worker.suspects import WorkerIsolation
 from holdfast.runs.worker.timer_sweep import TimerSweep
+from holdfast.runs.worker.unserved_sweep import UnservedSweep
 from holdfast.store.protocols import Store
 from holdfast.store.rows import Claim, ClaimRequest
 from holdfast.telemetry import log
@@ -116,6 +117,7 @@ class RunWorker:
             found=self.isolation.look_soon,
         )
         self.timers = TimerSweep(self.store, clock, every=poll)
+        self.unserved = UnservedSweep(self.store, clock, every=lease / 3)
         self.scheduler = Scheduler(service, every=poll)
         self.holds = self.runtime.sweeper
         self.holds.look, self.holds.every = poll, self.runtime.settings.hold_sweep
@@ -186,6 +188,7 @@ class RunWorker:
         duties: list[Duty] = [
             self.reaper.serve,
             self.timers.serve,
+            self.unserved.serve,
             self.holds.serve,
             self.retention_sweep.serve,
         ]

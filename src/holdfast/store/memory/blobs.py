@@ -37,10 +37,11 @@ class MemoryBlobs(MemoryTables):
 
     async def condemn_blobs(self, *, older_than: int, limit: int) -> list[bytes]:
         with self._lock:
+            of_values = self._blobs_of_values()
             free = [
                 (blob.put_at, digest)
                 for digest, blob in self._blobs.items()
-                if not blob.runs and blob.put_at < older_than
+                if not blob.runs and digest not in of_values and blob.put_at < older_than
             ]
             chosen = [digest for _, digest in sorted(free)[:limit]]
             for digest in chosen:
@@ -72,7 +73,7 @@ class MemoryBlobs(MemoryTables):
     async def examine(self, *, deep: bool) -> StoreFacts:
         with self._lock:
             now = self._now()
-            named = {digest for run in self._ids.values() for digest in run.blobs}
+            named = {digest for run in self._ids.values() for digest in run.blobs} | self._blobs_of_values()
             return StoreFacts(
                 schema=0,
                 size=sum(blob.size for blob in self._blobs.values()),
@@ -84,6 +85,11 @@ class MemoryBlobs(MemoryTables):
                 missing=sorted(named - self._blobs.keys()),
                 outside=[d for d, blob in self._blobs.items() if blob.data is None] if deep else [],
             )
+
+    def _blobs_of_values(self) -> set[bytes]:
+        return {
+            value.blob_digest for _, value in self._graph_values.values() if value.blob_digest is not None
+        }
 
     async def put_code(self, digest: str, marks: bytes) -> None:
         with self._lock:

@@ -62,11 +62,14 @@ class MemoryGraphThreads(MemoryTables):
             fresh = [row for row in batch.checkpoints if not _is_repeat(thread, row)]
             if not all(self._is_of(number, thread.family) for number in batch.needed_values(fresh)):
                 return GraphRefusal(missing=True)
-            self._graph_threads[key] = thread
             refs = {number for row in fresh for number in row.values}
-            for value in batch.values if fresh or not batch.checkpoints else ():
-                if not fresh or value.number in refs:
-                    self._graph_values[value.number] = (thread.family, value)
+            values = batch.values if fresh or not batch.checkpoints else ()
+            values = tuple(value for value in values if not fresh or value.number in refs)
+            if any(value.blob_digest is not None and not self._stands(value.blob_digest) for value in values):
+                return GraphRefusal(missing=True)
+            self._graph_threads[key] = thread
+            for value in values:
+                self._graph_values[value.number] = (thread.family, value)
             for row in fresh:
                 number = next(self._numbers)
                 at = row.written_at or self._now()
@@ -221,6 +224,9 @@ class MemoryGraphThreads(MemoryTables):
             same = current is not None and (current.owner, current.term) == (given.owner, given.term)
             return None if same else GraphRefusal(current, lost=True)
         return None if current is None or current.until <= self._now() else GraphRefusal(current)
+
+    def _stands(self, blob: bytes) -> bool:
+        return blob in self._blobs and not self._blobs[blob].condemned
 
     def _is_of(self, number: int, family: int) -> bool:
         return number in self._graph_values and self._graph_values[number][0] == family

@@ -258,8 +258,10 @@ def _is_what(row: HoldRow, where: HoldFilter) -> bool:
 
 
 def _is_when(row: HoldRow, where: HoldFilter) -> bool:
-    return _is_between(row.created_at, where.created_from, where.created_to) and _is_between(
-        row.expires_at, where.expires_from, where.expires_to
+    return (
+        _is_between(row.created_at, where.created_from, where.created_to)
+        and _is_between(row.expires_at, where.expires_from, where.expires_to)
+        and _is_between(row.resolved_at, where.resolved_from, where.resolved_to)
     )
 
 

@@ -206,7 +206,8 @@ class MemoryReencryption(MemoryTables):
                 self._graph_values[number] = (family, replace(self._graph_values[number][1], **new))
 
             at, tenant = (value.channel, number), tenants.get(family, "")
-            yield StoredRow(row=number, run="", tenant=tenant, place=at, values={"data": value.data}), put
+            values = {"data": value.data, "blob_digest": value.blob_digest}
+            yield StoredRow(row=number, run="", tenant=tenant, place=at, values=values), put
 
     def _graph_writes_rows(self) -> Iterator[StoredRowSetter]:
         for thread in list(self._graph_threads.values()):

@@ -12,6 +12,7 @@ from holdfast.store.backlog import LaneBacklog, LimitBacklog, lane_figures
 from holdfast.store.memory.concurrency_limits import MemoryLimits
 from holdfast.store.memory.holds import MemoryHolds
 from holdfast.store.memory.tables import MemoryTables
+from holdfast.store.missing_means import missing_event, missing_mark
 from holdfast.types.fleet import (
     WORKER_ROW_RETENTION,
     EndedRun,
@@ -21,15 +22,17 @@ from holdfast.types.fleet import (
     RecentRows,
     ScheduledFlow,
     VersionBacklog,
+    WaitingRuns,
 )
 from holdfast.types.hold import UNASKED, HoldRow
 from holdfast.types.outbox import OutboxState
 from holdfast.types.schedule import ScheduleRow
-from holdfast.types.status import ENDED, HoldStatus, RunStatus
+from holdfast.types.status import CLAIMABLE, ENDED, HoldStatus, RunStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
+    from holdfast.store.memory.tables import MemoryRun
     from holdfast.types.fleet import Death, WorkerRow
     from holdfast.types.ids import RunId
 
@@ -95,6 +98,45 @@ class MemoryFleet(MemoryHolds, MemoryLimits):
                 ),
                 suspects=sum(run.suspect for run in runs if run.status not in ENDED),
             )
+
+    async def waiting_runs(self, versions: Sequence[str]) -> list[WaitingRuns]:
+        with self._lock:
+            found = Counter(
+                (run.new.lane, run.new.flow, run.new.version, run.missing_mark)
+                for run in self._keys.values()
+                if _is_claimable(run) and run.new.version in versions
+            )
+            return [WaitingRuns(*place, count) for place, count in sorted(found.items())]
+
+    async def tell_missing(self, of: WaitingRuns, missing: Sequence[str], *, limit: int) -> int:
+        place, mark = (of.lane, of.flow, of.version), missing_mark(missing)
+        with self._lock:
+            found = [
+                run
+                for run in self._keys.values()
+                if _is_claimable(run)
+                and (run.new.lane, run.new.flow, run.new.version) == place
+                and run.missing_mark != mark
+            ]
+            return self._tell(found[:limit], missing)
+
+    async def tell_taken(self, *, limit: int) -> int:
+        with self._lock:
+            found = [
+                run
+                for run in self._keys.values()
+                if run.missing_mark
+                and run.status not in ENDED
+                and not _is_claimable(run)
+                and not run.read_only
+            ]
+            return self._tell(found[:limit], ())
+
+    def _tell(self, runs: Sequence[MemoryRun], missing: Sequence[str]) -> int:
+        for run in runs:
+            run.missing_mark = missing_mark(missing)
+            self._add_event(run, missing_event(missing, self._now()))
+        return len(runs)
 
     async def ended_runs(self, tenant: str, *, since: int, limit: int) -> RecentRows[EndedRun]:
         with self._lock:
@@ -164,6 +206,10 @@ class MemoryFleet(MemoryHolds, MemoryLimits):
             waiting = sum(line.count for line in lined if line.lane == name)
             lanes.append(LaneBacklog(name, len(free), min(free, default=None), waiting, running[name]))
         return lane_figures(lanes, lined, self._admission(), now)
+
+
+def _is_claimable(run: MemoryRun) -> bool:
+    return run.worker is None and run.status in CLAIMABLE and not run.read_only
 
 
 def _since(instants: Iterable[int], now: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from holdfast.store.rows import FlowRow
 from holdfast.store.sql.connection import Conn, Row
@@ -15,14 +15,17 @@ ON CONFLICT (digest) DO UPDATE SET put_at = excluded.put_at"""
 _REVIVE = """
 UPDATE @blobs SET condemned = false, place = ?::text, data = ?, size = ?
 WHERE digest = ? AND (condemned OR (place = 'elsewhere' AND ?::text <> 'elsewhere'))"""
+UNUSED = """NOT EXISTS (SELECT 1 FROM @blob_refs AS refs WHERE refs.digest = blobs.digest)
+AND NOT EXISTS (SELECT 1 FROM @graph_values AS kept WHERE kept.blob_digest = blobs.digest)"""
+"""Of a row of `blobs`: nothing refers to it."""
 # Locked first and checked in a second statement, which sees a reference that was added meanwhile.
-_OLD = """
-SELECT digest FROM @blobs AS blobs WHERE put_at < ?
-AND NOT EXISTS (SELECT 1 FROM @blob_refs AS refs WHERE refs.digest = blobs.digest)
+_OLD = f"""
+SELECT digest FROM @blobs AS blobs WHERE put_at < ? AND {UNUSED}
 ORDER BY put_at, number LIMIT ? FOR UPDATE SKIP LOCKED"""
-_CONDEMN = """
-UPDATE @blobs AS blobs SET condemned = true WHERE digest = ANY(?::bytea[])
-AND NOT EXISTS (SELECT 1 FROM @blob_refs AS refs WHERE refs.digest = blobs.digest) RETURNING digest"""
+_CONDEMN = f"""
+UPDATE @blobs AS blobs SET condemned = true WHERE digest = ANY(?::bytea[]) AND {UNUSED} RETURNING digest"""
+# Locked, so that the collector skips them until this transaction has added its references.
+_STANDING = "SELECT digest FROM @blobs WHERE digest = ANY(?::bytea[]) AND NOT condemned FOR SHARE"
 _PUT_FLOW = """
 INSERT INTO @flows (name, version, created_at, graph) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"""
 _FLOW = "SELECT name, version, graph, created_at FROM @flows"
@@ -38,6 +41,15 @@ async def put(conn: Conn, now: int, digest: bytes, size: int, place: str, data: 
 async def get(conn: Conn, digest: bytes) -> tuple[int, str, bytes | None] | None:
     found = await conn.row("SELECT size, place, data FROM @blobs WHERE digest = ?", digest)
     return None if found is None else (found[0], found[1], found[2])
+
+
+async def missing_blob(conn: Conn, named: Iterable[bytes]) -> bytes | None:
+    """The first of them that is not stored, or condemned (D-37)."""
+    digests = list(dict.fromkeys(named))
+    if not digests:
+        return None
+    there = {digest for (digest,) in await conn.rows(_STANDING, digests)}
+    return next((digest for digest in digests if digest not in there), None)
 
 
 async def condemn(conn: Conn, _now: int, older_than: int, limit: int) -> list[bytes]:

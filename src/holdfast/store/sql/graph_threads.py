@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from holdfast.store.sql.access import SqlAccess
+from holdfast.store.sql.blobs import missing_blob
 from holdfast.store.sql.connection import Conn, Row
 from holdfast.store.sql.graph_rows import (
     COLUMNS,
@@ -53,7 +54,9 @@ DELETE FROM @graph_threads WHERE number = ?
 AND NOT EXISTS (SELECT 1 FROM @graph_checkpoints AS c WHERE c.thread_number = ?)
 AND NOT EXISTS (SELECT 1 FROM @graph_writes AS w WHERE w.thread_number = ?)"""
 _DIGESTS = "SELECT ns, id, digest FROM @graph_checkpoints WHERE thread_number = ? AND id = ANY(?::text[])"
-_VALUE = "INSERT INTO @graph_values (number, family, base, channel, data) VALUES (?, ?, ?, ?, ?)"
+_VALUE = (
+    "INSERT INTO @graph_values (number, family, base, channel, data, blob_digest) VALUES (?, ?, ?, ?, ?, ?)"
+)
 _CHECKPOINT = f"""
 INSERT INTO @graph_checkpoints (thread_number, {", ".join(COLUMNS)})
 VALUES (?, {", ".join("?" * len(COLUMNS))})
@@ -76,7 +79,8 @@ WITH RECURSIVE chain AS (
     SELECT number, base FROM @graph_values WHERE number = ANY(?::bigint[])
     UNION
     SELECT v.number, v.base FROM chain JOIN @graph_values AS v ON v.number = chain.base)
-SELECT v.number, v.channel, v.data, v.base FROM chain JOIN @graph_values AS v ON v.number = chain.number
+SELECT v.number, v.channel, v.data, v.base, v.blob_digest
+FROM chain JOIN @graph_values AS v ON v.number = chain.number
 WHERE v.family = (SELECT family FROM @graph_threads WHERE tenant = ? AND thread = ?)"""
 _COPY_CHECKPOINTS = f"""
 INSERT INTO @graph_checkpoints (thread_number, {", ".join(COLUMNS)})
@@ -115,7 +119,12 @@ class SqlGraphThreads(SqlAccess):
 
     async def graph_values(self, tenant: str, thread: str, numbers: Sequence[int]) -> list[GraphValueRow]:
         found = await self._peek(lambda conn: conn.rows(_VALUES, list(numbers), tenant, thread))
-        return [GraphValueRow(number=n, channel=c, data=bytes(d), base=b) for n, c, d, b in found]
+        return [
+            GraphValueRow(
+                number=n, channel=c, data=bytes(d), base=b, blob_digest=None if at is None else bytes(at)
+            )
+            for n, c, d, b, at in found
+        ]
 
     async def graph_threads(
         self, tenant: str, *, thread: str | None = None, after: str = "", limit: int = 100
@@ -213,8 +222,11 @@ async def put(conn: Conn, now: int, batch: GraphBatch) -> GraphRefusal | None:
     if fresh or not batch.checkpoints:
         refs = {value for row in fresh for value in row.values}
         values = [v for v in batch.values if not fresh or v.number in refs]
+        if await missing_blob(conn, [v.blob_digest for v in values if v.blob_digest is not None]) is not None:
+            return GraphRefusal(missing=True)
         if values:
-            await conn.many(_VALUE, [(v.number, family, v.base, v.channel, v.data) for v in values])
+            rows = [(v.number, family, v.base, v.channel, v.data, v.blob_digest) for v in values]
+            await conn.many(_VALUE, rows)
         for row in fresh:
             await conn.run(_CHECKPOINT, number, *checkpoint_values(row, now))
     once = [(number, *write_values(w)) for w in batch.writes if w.idx >= 0]

@@ -34,7 +34,7 @@ _TABLES: dict[str, tuple[str, tuple[str, ...], tuple[str, ...], str]] = {
     "runs": ("key", (), ("error",), ""),
     "memories": ("number", ("t.id",), ("content", "folded"), ""),
     "graph_checkpoints": ("number", ("t.ns", "t.id"), ("facets", "digest", "body"), _OF_THREAD),
-    "graph_values": ("number", ("t.channel", "t.number"), ("data",), ""),
+    "graph_values": ("number", ("t.channel", "t.number"), ("data", "blob_digest"), ""),
     "graph_writes": ("number", ("t.ns", "t.checkpoint", "t.task", "t.idx"), ("data",), _OF_THREAD),
     "blobs": ("number", ("t.digest",), (), ""),
 }

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from holdfast.errors import StoreError
 from holdfast.store.child_runs import cancel_message
-from holdfast.store.sql import holds, memories, outbox, run_inbox
+from holdfast.store.sql import blobs, holds, memories, outbox, run_inbox
 from holdfast.store.sql.audit import AuditEntries
 from holdfast.store.sql.connection import Conn
 from holdfast.store.sql.holds import RunRef
@@ -25,8 +25,6 @@ _WAITING = "SELECT count(*) FROM @inbox WHERE id = ANY(?::bigint[]) AND run_key 
 _ONE_WAITING = "SELECT 1 FROM @inbox WHERE id = ? AND run_key = ? AND NOT done"
 _TAKE_ONE = "UPDATE @inbox SET done = true WHERE id = ? AND run_key = ?"
 _TAKE = "UPDATE @inbox SET done = true WHERE id = ANY(?::bigint[]) AND run_key = ?"
-# Locked, so that the collector skips them until this transaction has added its references.
-_STANDING = "SELECT digest FROM @blobs WHERE digest = ANY(?::bytea[]) AND NOT condemned FOR SHARE"
 _REFER = """
 INSERT INTO @blob_refs (run_key, digest) VALUES (?, ?) ON CONFLICT DO NOTHING"""
 _END = """
@@ -62,11 +60,7 @@ async def _are_waiting(conn: Conn, key: int, numbers: list[int]) -> bool:
 
 async def missing_blob(conn: Conn, sides: Sequence[Side]) -> bytes | None:
     """The first blob that is named but missing or condemned (D-37)."""
-    named = list(dict.fromkeys([digest for side in sides for digest in side.blobs]))
-    if not named:
-        return None
-    there = {digest for (digest,) in await conn.rows(_STANDING, named)}
-    return next((digest for digest in named if digest not in there), None)
+    return await blobs.missing_blob(conn, [digest for side in sides for digest in side.blobs])
 
 
 def check_transitions(status: str, sides: Sequence[Side]) -> None:

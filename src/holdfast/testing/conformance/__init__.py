@@ -55,6 +55,7 @@ ALL = (
     "sides",
     "suspects",
     "timers",
+    "unserved",
     "transfer",
     "values",
     "versions",

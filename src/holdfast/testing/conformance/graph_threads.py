@@ -87,6 +87,25 @@ class GraphThreadSuite:
         assert await kit.store.graph_checkpoint("u", "a", "") is None
         assert await kit.store.graph_values("t", "b", [5]) == []
 
+    @pytest.mark.covers("IN-14")
+    async def test_a_blob_is_kept_while_a_value_of_a_thread_refers_to_it(self, kit: StoreKit) -> None:
+        blob = bytes(32)
+        row, of_blob = checkpoint("1", values=(-5,)), replace(value(-5), blob_digest=blob)
+        assert await put(kit, row, of_blob) == GraphRefusal(missing=True), "a blob goes first"
+        assert await listed(kit) == []
+        await kit.store.put_blob(blob, 3, b"abc")
+        assert await put(kit, row, of_blob) is None
+        assert await kit.store.graph_values("t", "a", [-5]) == [of_blob]
+        kit.clock.advance(days=2)
+        old = kit.clock.now() - MICROS
+        assert await kit.store.condemn_blobs(older_than=old, limit=9) == []
+        facts = await kit.store.examine(deep=False)
+        assert (facts.unreferenced, facts.missing) == (0, [])
+        await kit.store.drop_graph_rows(GraphDrop(tenant="t", thread="a"))
+        assert (await kit.store.examine(deep=False)).unreferenced == 1
+        assert await kit.store.condemn_blobs(older_than=old, limit=9) == [blob]
+        assert await put(kit, row, of_blob) == GraphRefusal(missing=True), "condemned: it must be put again"
+
     async def test_the_newest_is_that_with_the_greatest_id_of_its_namespace(self, kit: StoreKit) -> None:
         await put(kit, checkpoint("2", "1"), checkpoint("1"), checkpoint("3", ns="sub"))
         found = await kit.store.graph_checkpoint("t", "a", "")

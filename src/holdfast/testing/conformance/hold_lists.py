@@ -138,6 +138,9 @@ class HoldListSuite:
         assert await ids(kit, assignees=(ADA,), status=(HoldStatus.resolved,), tenant="default") == [a.id]
         assert await ids(kit, resolved_by=("user:eve@x", "user:x")) == [c.id]
         assert await ids(kit, resolved_by=("user:eve@x", "user:ada@x"), tenant="default") == [a.id, c.id]
+        assert await ids(kit, resolved_from=5, resolved_by=("user:eve@x",)) == [c.id]
+        assert await ids(kit, resolved_from=6) == await ids(kit, resolved_to=5) == []
+        assert await ids(kit, resolved_to=6) == [a.id, c.id], "an open one was not decided"
         newest = await ids(kit, HoldOrder.newest, resolved_by=("user:eve@x", "user:ada@x"), tenant="default")
         assert newest == [c.id, a.id]
 

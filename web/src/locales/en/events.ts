@@ -4,6 +4,8 @@ export const events = {
   "run.resumed": "Run resumed",
   "run.recovered": "Worker lost, run freed",
   "run.given_up": "Run given up",
+  "run.unserved": "No worker can serve the run",
+  "run.served": "A worker can serve the run",
   "run.history_lost": "History lost",
   "run.retry_requested": "Retry requested",
   "run.cancel_requested": "Cancel requested",

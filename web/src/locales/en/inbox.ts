@@ -171,7 +171,7 @@ export const inbox = {
   nothingCommon: "These questions have no decision in common.",
   wouldDecide: "{count, plural, one {{label} would be applied to # question.} other {{label} would be applied to # questions.}}{left, plural, =0 {} one { # is left out:} other { # are left out:}}",
   haveDecided: "{count, plural, one {{label} was applied to # question.} other {{label} was applied to # questions.}}{left, plural, =0 {} one { # was left out and stays selected:} other { # were left out and stay selected:}}",
-  haveChosen: "{count, plural, one {{label} will be applied to # question.} other {{label} will be applied to # questions.}}{left, plural, =0 {} one { # was left out and stays selected:} other { # were left out and stay selected:}}",
+  haveChosen: "{count, plural, one {{label} was chosen for # question.} other {{label} was chosen for # questions.}}{left, plural, =0 {} one { # was left out and stays selected:} other { # were left out and stay selected:}}",
   manyPlaced: "{label} ({count})",
   confirmMany: "Confirm: {label} ({count})",
   keySelect: "Select",

@@ -44,7 +44,7 @@ export const runs = {
   at: "{place}, record {number}",
   atCreated: "At the start",
   atStep: "After {node}",
-  atAttempt: "{node}: attempt {attempt}, or a pause of it",
+  atAttempt: "{node}: attempt {attempt} starts, waits or ends",
   atSubstep: "{node}: after a sub-step",
   atAsked: "{node}: asks",
   atChunk: "{node}: output",

@@ -46,6 +46,8 @@ export function useHolds(view: View, q: string) {
     if (data === undefined) return;
     const shown = new Set(data.pages.flatMap((page) => page.rows.map((row) => row.id)));
     const next = withChanges({ pages: data.pages, ...since }, ids, found, isNew);
+    // In an empty list nothing moves.
+    if (shown.size === 0 && next.fresh.size > 0) return void refresh();
     client.setQueryData<Pages>(key, { ...data, pages: [...next.pages] });
     setMeanwhile({ list, since: since.since, fresh: next.fresh, gone: next.gone });
     // A row that left says what became of it.

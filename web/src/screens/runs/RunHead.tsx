@@ -39,7 +39,7 @@ export function RunHead({ run, at, spent }: { run: Run; at: number | undefined; 
       <RunArtifacts run={run} />
       <Lineage run={run} />
       {at === undefined ? null : <p className="small past-note">{t("past", { number: at })}</p>}
-      {run.error && at === undefined ? <p className="run-error"><Folded text={run.error} most={LONG_ERROR}>{(shown) => shown}</Folded></p> : null}
+      {run.error && at === undefined ? <p className={run.status === "cancelled" ? "run-ended" : "run-error"}><Folded text={run.error} most={LONG_ERROR}>{(shown) => shown}</Folded></p> : null}
       {run.unstored && at === undefined ? <p className="run-held"><strong>{t("unstored")}</strong> {run.unstored}</p> : null}
       {run.missing.length > 0 && at === undefined ? <p className="run-held"><strong>{t("missing")}</strong> {run.missing.join(", ")}</p> : null}
       {run.status === "pending_input" && at === undefined ? <MachineWaits waits={run.machineWaits} /> : null}

@@ -52,7 +52,7 @@ export function RunTable({ rows, chosen, onChoose }: TableProps) {
               <td className="cell-flow">{run.flow}</td>
               <td className="cell-status">
                 <RunBadge run={run} />
-                {run.error ? <span className="row-error small">{run.error.slice(0, MOST_LETTERS)}</span> : null}
+                {run.error ? <span className={`row-error small ${run.status === "cancelled" ? "muted" : ""}`}>{run.error.slice(0, MOST_LETTERS)}</span> : null}
               </td>
               <td data-label={t("started")}>
                 <Moment at={run.createdAt} text={agoText(run, now)} />

@@ -34,7 +34,7 @@ from holdfast.attractor.backends.tools import workdir_of
 from holdfast.attractor.failures import TRANSIENT
 from holdfast.attractor.fidelity import HIGH
 from holdfast.attractor.handler import StageVisit
-from holdfast.attractor.handlers.tool import ToolHandler
+from holdfast.attractor.handlers.tool import ToolHandler, next_turn
 from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.attractor.preamble import preamble
 from holdfast.attractor.providers import Providers
@@ -53,13 +53,6 @@ assert tuple(ADAPTERS) == AGENTS
 VARIABLE: Final = "HOLDFAST_AGENT_PERMISSIONS"
 DEFAULT: Final = "edit"
 _LAST: Final = 300
-_numbers: WeakKeyDictionary[Context, int] = WeakKeyDictionary()
-
-
-def _next_number(ctx: Context) -> int:
-    """Of the processes of a visit, in the order of their start: the same when it is entered again."""
-    number = _numbers[ctx] = _numbers.get(ctx, 0) + 1
-    return number
 
 
 class AgentBackend:
@@ -84,12 +77,12 @@ class AgentBackend:
         prices = self._prices(visit.stage, visit.pipeline)
         if not shutil.which(self.adapter.program):
             raise missing_error([self.backend_name])
-        number = _next_number(visit.ctx)
+        number = next_turn(visit.ctx)
         recorded = await visit.ctx.step("session", self._choose, asking, number, effect="read")
         choice = msgspec.convert(recorded, SessionChoice)
         ended = await self._run(asking, choice, permissions, prices, number)
         if choice.resume and self._is_lost(ended):
-            number = _next_number(visit.ctx)
+            number = next_turn(visit.ctx)
             choice = sessions.fresh(self.adapter, visit, str(number), lost=True)
             ended = await self._run(asking, choice, permissions, prices, number)
         asking, choice, ended, said = await self._steered(asking, choice, ended, permissions, prices)
@@ -123,7 +116,7 @@ class AgentBackend:
             asking = msgspec.structs.replace(asking, prompt=text, preamble="")
             usage = report.usage or choice.usage
             choice = SessionChoice(session=report.session, resume=True, usage=usage)
-            ended = await self._run(asking, choice, permissions, prices, _next_number(visit.ctx))
+            ended = await self._run(asking, choice, permissions, prices, next_turn(visit.ctx))
             # Only now: it is durable that the agent has them.
             await visit.ctx.steering.remove(*(each["id"] for each in taken))
 
@@ -161,10 +154,15 @@ class AgentBackend:
             return f"exec {shlex.join(words)} <{shlex.quote(str(request.resolve()))}"
 
         with visit.ctx.patience:
-            ended = await ToolHandler(command=launch.maker()).once(visit, command, number)
+            ended = await ToolHandler(command=launch.maker()).once(visit, command, number, self._work(asking))
         if run_files.is_refused_here():
             request.unlink(missing_ok=True)
         return ended
+
+    def _work(self, asking: PromptRequest) -> str:
+        """Without the session and the paths, which another machine has otherwise."""
+        model = self._model(asking.visit.stage, asking.visit.pipeline)
+        return "\0".join((self.backend_name, *model.values(), asking.prompt))
 
     def _again(self, visit: StageVisit, start: AgentStart, number: str) -> AgentStart:
         """The outcome of the process before is unknown: its session goes on if it had begun."""
@@ -307,11 +305,14 @@ async def _take_messages(visit: StageVisit) -> list[dict[str, str]]:
     ctx = visit.ctx
     number = _taken[ctx] = _taken.get(ctx, 0) + 1
     key, taker = f"steer.{number}", f"{ctx.scope}{ctx.node}/agent"
-    if ctx.recorded(key) is None and not await ctx.steering.waiting(taker):
+    if ctx.recorded(key) is None and not await ctx.steering.waiting(taker, ctx.node):
         return []
 
     async def take() -> list[dict[str, str]]:
-        return [{"id": each.id, "text": each.text, "by": each.by} for each in await ctx.steering.take(taker)]
+        return [
+            {"id": each.id, "text": each.text, "by": each.by}
+            for each in await ctx.steering.take(taker, ctx.node)
+        ]
 
     return await ctx.step("steer", take, effect="read", key=key)
 

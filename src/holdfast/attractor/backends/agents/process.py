@@ -17,6 +17,7 @@ import msgspec
 from holdfast.agents.digests import digest
 from holdfast.agents.messages import TokenUsage
 from holdfast.agents.prices import Prices
+from holdfast.agents.tool_environment import hide_secrets
 from holdfast.attractor import processes, run_files
 from holdfast.attractor.backends.agents import session
 from holdfast.attractor.backends.agents.adapter import AgentAdapter
@@ -30,9 +31,6 @@ EVENTS: Final = "events.jsonl"
 IDLE: Final = 600.0
 """Seconds without an event before an agent is stopped (`agent_idle_timeout`)."""
 _SHOWN: Final = 4_000
-_HIDDEN: Final = "(hidden)"
-_SECRET: Final = ("*KEY", "*TOKEN")
-_SHORT: Final = 6
 # With these a document could send the agent's key elsewhere, or run other code with it.
 _RESERVED: Final = (
     "ANTHROPIC_*", "CLAUDE_*", "OPENAI_*", "CODEX_*", "GEMINI_*", "GOOGLE_*", "NODE_*", "LD_*", "DYLD_*",
@@ -84,17 +82,15 @@ class AgentProcess(CommandRun):
     async def _record(self, ended: processes.ProcessExit) -> dict[str, Any]:
         found = await super()._record(ended)
         found.pop("stdout")
-        found["stderr"] = masked(self._adapter, found["stderr"])
+        found["stderr"] = hide_secrets(found["stderr"])
         report = await asyncio.to_thread(self._read)
         self._count(report)
         return {**found, "report": msgspec.to_builtins(report)}
 
     def _read(self) -> AgentReport:
         """Of the whole stream, which is also kept as `events.jsonl`."""
-        raw = b""
-        with suppress(OSError):
-            raw = (self.folder / processes.STDOUT).read_bytes()
-        events = events_in(masked(self._adapter, raw.decode("utf-8", "replace").replace("\0", "\ufffd")))
+        _hide_in(self.folder / processes.STDERR)
+        events = events_in(_hide_in(self.folder / processes.STDOUT).replace("\0", "\ufffd"))
         report = self._adapter.read(events)
         lines = "".join(msgspec.json.encode(event).decode() + "\n" for event in events)
         path = self.visit.folder / EVENTS
@@ -123,6 +119,18 @@ class AgentProcess(CommandRun):
         ctx.spent(tokens=spent.total, cost=cost or 0.0)
 
 
+def _hide_in(path: Path) -> str:
+    """What a program that has ended wrote, without keys: its directory may be copied to others."""
+    try:
+        written = path.read_bytes().decode("utf-8", "replace")
+    except OSError:
+        return ""
+    shown = hide_secrets(written)
+    if shown != written:
+        run_files.write(path, shown)
+    return shown
+
+
 class EventView:
     """Shows the events of a running agent, once for each worker that waits for it."""
 
@@ -146,7 +154,7 @@ class EventView:
         *lines, self._rest = (self._rest + self._decoder.decode(raw)).split("\n")
         for line in lines:
             if line.strip():
-                self._show(event_of(masked(self._adapter, line)))
+                self._show(event_of(hide_secrets(line)))
 
     def _show(self, event: Mapping[str, Any]) -> None:
         if is_event(event) and not self._known:
@@ -169,15 +177,6 @@ class EventView:
             session.write(self._visit.folder, found)
             shown = {"agent": self._adapter.name, "type": "session", "session": clean_text(self._known, 100)}
             self._visit.ctx.emit(shown, "agent_event")
-
-
-def masked(adapter: AgentAdapter, text: str) -> str:
-    """Without the values of the agent's keys, which an error may repeat."""
-    for name in adapter.variables:
-        value = os.environ.get(name, "")
-        if len(value) > _SHORT and any(fnmatchcase(name, pattern) for pattern in _SECRET):
-            text = text.replace(value, _HIDDEN)
-    return text
 
 
 def refuse_reserved(visit: StageVisit) -> None:

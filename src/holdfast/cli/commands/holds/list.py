@@ -63,7 +63,8 @@ def list_(
     """List open holds, the most urgent first.
 
     Search terms: status: assignee:me group: role: flow: type: priority>=high due<2d due:overdue age>1h tag:
-    run: key: has:comment; other words are searched in the question.
+    run: key: has:comment decided_by:me decided<2d decided:2026-11-18; other words are searched
+    in the question.
     """
     wanted = HoldListOptions(query=" ".join(query or ()), view=view, after=after, limit=limit)
     return run_async(list_holds(wanted, ActorOptions(as_=as_, tenant=tenant, store=store, json=json)))

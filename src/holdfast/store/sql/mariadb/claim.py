@@ -5,6 +5,7 @@ MariaDB has no UPDATE .. RETURNING: rows are chosen without locks, locked with S
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ from holdfast.store.sql.mariadb import concurrency_limits
 from holdfast.store.sql.mariadb.connect import MariadbConnection, Row
 from holdfast.store.sql.mariadb.statement import literal
 from holdfast.store.sql.runs import COLUMNS, run_row
+from holdfast.store.sql.served_versions import after, served_ranges
 from holdfast.types.concurrency_limits import root_of
 from holdfast.types.lease import Lease
 from holdfast.types.status import RunStatus
@@ -27,14 +29,31 @@ from holdfast.types.status import RunStatus
 ROUNDS = 5
 _AT_ONCE = 100  # groups that one statement asks for
 
+# Runs of other workers that a claim walks past before it looks for its own versions one by one.
+_WINDOWS = (0, 32)
+# More versions than these are not asked for one by one.
+_VERSIONS = 256
+
 # One index lookup for each group, however many runs it has.
 _GROUPS = """
-SELECT urgency, tenant, line, min(ready_at), @now(?::bigint) FROM runs FORCE INDEX (runs_ready)
+SELECT urgency, tenant, line, NULL, min(ready_at), @now(?::bigint) FROM runs FORCE INDEX (runs_ready)
 WHERE claimable = 1 AND suspect = ? GROUP BY claimable, suspect, urgency, tenant, line"""
+_GROUPS_OF_VERSION = """
+(SELECT urgency, tenant, line, version, min(ready_at), @now(?::bigint)
+ FROM runs FORCE INDEX (runs_ready_versions) WHERE claimable = 1 AND suspect = ? AND version = ?
+ GROUP BY claimable, suspect, version, urgency, tenant, line)"""
+_NEXT_VERSION = """
+SELECT version FROM runs FORCE INDEX (runs_ready_versions)
+WHERE claimable = 1 AND suspect = ? AND version >= ? ORDER BY version LIMIT 1"""
 _OF_GROUP = """
-(SELECT tenant, ready_at, key, gate, status = 'pending' FROM runs FORCE INDEX (runs_ready)
- WHERE claimable = 1 AND suspect = ? AND urgency = ? AND tenant = ? AND line = ? AND ready_at <= ?{served}
- ORDER BY ready_at, key LIMIT ?)"""
+(SELECT {nth}, tenant, ready_at, key, gate, status = 'pending', lane, version FROM runs FORCE INDEX ({index})
+ WHERE claimable = 1 AND suspect = ?{of_version} AND urgency = ? AND tenant = ? AND line = ?
+ AND ready_at <= ?{served}
+ ORDER BY {order} LIMIT ?)"""
+_OF_ALL = {"index": "runs_ready", "of_version": "", "order": "ready_at, key"}
+# The index is too long for MariaDB to use the key in it, by which its entries are ordered nevertheless. Asked
+# for that order, it would read and sort all runs of the version.
+_OF_VERSION = {"index": "runs_ready_versions", "of_version": " AND version = ?", "order": "ready_at"}
 _RUNNING = "SELECT tenant, count(*) FROM runs WHERE leased = 1 GROUP BY tenant"
 _LOCK_SOME = f"""
 SELECT {COLUMNS}, @now(?::bigint) FROM runs FORCE INDEX (PRIMARY)
@@ -56,21 +75,37 @@ AND (key, id, term, worker) IN ({leases}) ORDER BY key FOR UPDATE"""
 _EXTEND = "UPDATE runs SET lease_until = ? WHERE key = ANY(?::bigint[])"
 _REST = f"UPDATE runs SET status = ?, updated_at = ? WHERE {OWNED}"
 
-Group = tuple[int, str, str]
+
+class Group(msgspec.Struct, frozen=True):
+    """Runs of one priority, tenant and queue; of one version, where they are looked for by version."""
+
+    urgency: int
+    tenant: str
+    line: str
+    version: str | None = None
 
 
 class Search(msgspec.Struct):
-    """One claim's look at the runs that are ready."""
+    """One claim's look at the runs that are ready. `window`: so many runs of other workers may be before one
+    that is served, any number if None."""
 
     want: ClaimRequest
     groups: list[Group]
     at: int
     standing: dict[str, tuple[int, int]] | None = None
     tried: list[int] = []
+    window: int | None = _WINDOWS[0]
 
     @property
     def lines(self) -> list[str]:
-        return sorted({line for _, _, line in self.groups if line})
+        return sorted({group.line for group in self.groups if group.line})
+
+    def serves(self, lane: str, version: str) -> bool:
+        return (self.want.lanes is None or lane in self.want.lanes) and self.want.serves(version)
+
+
+class _CrowdedError(Exception):
+    """Too many runs that the worker does not serve are before those that it serves."""
 
 
 async def claim(conn: MariadbConnection, now: int | None, want: ClaimRequest) -> ClaimResult:
@@ -100,9 +135,45 @@ async def claim(conn: MariadbConnection, now: int | None, want: ClaimRequest) ->
 
 async def _search(conn: MariadbConnection, now: int | None, want: ClaimRequest) -> Search:
     found = await conn.rows(_GROUPS, now, want.suspects)
-    at = found[0][4] if found else 0
-    groups = [(urgency, tenant, line) for urgency, tenant, line, first, _ in found if first <= at]
-    return Search(want, groups, at, tried=[])
+    at = found[0][5] if found else 0
+    return Search(want, _ready_groups(found), at, tried=[])
+
+
+def _ready_groups(found: Iterable[Row]) -> list[Group]:
+    return [Group(*values[:4]) for values in found if values[4] <= values[5]]
+
+
+async def _widen(conn: MariadbConnection, search: Search) -> None:
+    """Looks past more runs of other workers, then for the versions that are served, one by one."""
+    if search.window == _WINDOWS[0]:
+        search.window = _WINDOWS[1]
+        return
+    search.window = None
+    served = await _served_versions(conn, search.want)
+    if served is None:
+        return
+    args = [value for version in served for value in (search.at, search.want.suspects, version)]
+    text = " UNION ALL ".join([_GROUPS_OF_VERSION] * len(served))
+    found = _ready_groups(await conn.rows(text, *args)) if served else []
+    # The limits of queues that are new are not loaded.
+    known = {"", *search.lines}
+    search.groups = [group for group in found if group.line in known]
+
+
+async def _served_versions(conn: MariadbConnection, want: ClaimRequest) -> list[str] | None:
+    """Those that may have ready runs; None if too many versions have some."""
+    ranges = served_ranges(want.versions)
+    served: list[str] = []
+    version = ranges.next("")
+    for _ in range(_VERSIONS):
+        found = None if version is None else await conn.row(_NEXT_VERSION, want.suspects, version)
+        if found is None:
+            return served
+        version = ranges.next(found[0])
+        if version == found[0]:
+            served.append(found[0])
+            version = ranges.next(after(found[0]))
+    return None
 
 
 async def _admission(conn: MariadbConnection, now: int | None, lines: list[str]) -> Admission | None:
@@ -128,12 +199,19 @@ async def _choose(conn: MariadbConnection, search: Search, choice: ClaimSelectio
         )
         lines = [line for line in lines if line in open_]
     wanted = ["", *lines]
-    for urgency in sorted({group[0] for group in search.groups}):
-        if choice.full:
+    chosen: int | None = None
+    while not choice.full:
+        left = [group.urgency for group in search.groups if chosen is None or group.urgency > chosen]
+        if not left:
             break
-        level = [group for group in search.groups if group[0] == urgency and group[2] in wanted]
-        tenants = await _tenants(conn, search, level, choice)
+        level = [group for group in search.groups if group.urgency == min(left) and group.line in wanted]
+        try:
+            tenants = await _tenants(conn, search, level, choice)
+        except _CrowdedError:
+            await _widen(conn, search)
+            continue
         choice.serve(tenants)
+        chosen = min(left)
     return kept_out or choice.refused
 
 
@@ -165,24 +243,38 @@ async def _standing(conn: MariadbConnection) -> dict[str, tuple[int, int]]:
 async def _candidates(
     conn: MariadbConnection, search: Search, groups: Sequence[Group], choice: ClaimSelection
 ) -> list[Row]:
+    """Of each group as many as may still be claimed: (tenant, ready_at, key, limit, starts)."""
     if not groups:
         return []
     want, left = search.want, choice.limit - len(choice.keys)
+    most = left + (search.window or 0)
     texts: list[str] = []
     args: list[Any] = []
-    for urgency, tenant, line in groups:
-        served, given = _served(search, line, choice.admission)
-        texts.append(_OF_GROUP.format(served=served))
-        args += [want.suspects, urgency, tenant, line, search.at, *given, left]
-    return await conn.rows(" UNION ALL ".join(texts), *args)
+    for nth, group in enumerate(groups):
+        served, given = _served(search, group, choice.admission)
+        one = group.version is not None
+        texts.append(_OF_GROUP.format(nth=nth, served=served, **(_OF_VERSION if one else _OF_ALL)))
+        args += [want.suspects, *([group.version] if one else []), group.urgency, group.tenant, group.line]
+        args += [search.at, *given, most]
+    rows = await conn.rows(" UNION ALL ".join(texts), *args)
+    if search.window is None:
+        return [row[1:6] for row in rows]
+    seen = Counter(row[0] for row in rows)
+    of_group: dict[int, list[Row]] = {}
+    for row in sorted(rows, key=lambda row: (row[2], row[3])):
+        if search.serves(row[6], row[7]):
+            of_group.setdefault(row[0], []).append(row[1:6])
+    if any(count == most and len(of_group.get(nth, ())) < left for nth, count in seen.items()):
+        raise _CrowdedError
+    return [row for found in of_group.values() for row in found[:left]]
 
 
-def _served(search: Search, line: str, admission: Admission | None) -> tuple[str, list[Any]]:
-    want = search.want
+def _served(search: Search, group: Group, admission: Admission | None) -> tuple[str, list[Any]]:
+    want, line = search.want, group.line
     conditions: list[tuple[str, list[Any]]] = []
-    if want.lanes is not None:
+    if want.lanes is not None and search.window is None:
         conditions.append(("lane = ANY(?::text[])", [list(want.lanes)]))
-    if want.versions is not None:
+    if want.versions is not None and search.window is None and group.version is None:
         conditions.append((_carried(want), [list(want.versions)] * 2))
     if search.tried:
         conditions.append(("key <> ALL(?::bigint[])", [search.tried]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from holdfast.store.rows import StoreFacts
+from holdfast.store.sql.blobs import UNUSED
 from holdfast.store.sql.catalogue import expected_catalogue
 from holdfast.store.sql.connection import Conn
 from holdfast.store.sql.mariadb.drift import drift_of, read_catalogue
@@ -15,16 +16,16 @@ _MANY = 1000
 _LAPSED = """
 SELECT id FROM @runs WHERE worker IS NOT NULL AND lease_until <= @now(?::bigint)
 ORDER BY lease_until LIMIT ?"""
-_BLOBS = """
-SELECT count(*), count(CASE WHEN condemned THEN 1 END),
-       count(CASE WHEN NOT EXISTS (
-           SELECT 1 FROM @blob_refs AS refs WHERE refs.digest = blobs.digest) THEN 1 END)
+_BLOBS = f"""
+SELECT count(*), count(CASE WHEN condemned THEN 1 END), count(CASE WHEN {UNUSED} THEN 1 END)
 FROM @blobs AS blobs"""
 _MISSING = """
-SELECT DISTINCT refs.digest FROM @blob_refs AS refs
-WHERE NOT EXISTS (SELECT 1 FROM @blobs AS blobs WHERE blobs.digest = refs.digest) LIMIT ?"""
-_OUTSIDE = "SELECT digest FROM @blobs AS kept WHERE place = 'elsewhere' AND NOT condemned"
-_IN_USE = " AND EXISTS (SELECT 1 FROM @blob_refs AS used WHERE used.digest = kept.digest) LIMIT 1"
+SELECT used.digest FROM (
+    SELECT digest FROM @blob_refs UNION
+    SELECT blob_digest FROM @graph_values WHERE blob_digest IS NOT NULL) AS used
+WHERE NOT EXISTS (SELECT 1 FROM @blobs AS blobs WHERE blobs.digest = used.digest) LIMIT ?"""
+_OUTSIDE = "SELECT digest FROM @blobs AS blobs WHERE place = 'elsewhere' AND NOT condemned"
+_IN_USE = f" AND NOT ({UNUSED}) LIMIT 1"
 _IN_ORDER = " ORDER BY number"
 _SIZE = """
 SELECT coalesce(sum(data_length + index_length), 0) FROM information_schema.tables

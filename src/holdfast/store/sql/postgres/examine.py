@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.store.rows import StoreFacts
+from holdfast.store.sql.blobs import UNUSED
 from holdfast.store.sql.catalogue import expected_catalogue
 from holdfast.store.sql.postgres.connect import PostgresConnection
 from holdfast.store.sql.postgres.drift import drift_of, read_catalogue
@@ -13,15 +14,15 @@ _MANY = 1000
 _LAPSED = """
 SELECT id FROM @runs WHERE worker IS NOT NULL AND lease_until <= @now(?::bigint)
 ORDER BY lease_until LIMIT ?"""
-_BLOBS = """
-SELECT count(*), count(*) FILTER (WHERE condemned),
-       count(*) FILTER (WHERE NOT EXISTS (SELECT 1 FROM @blob_refs AS refs WHERE refs.digest = blobs.digest))
-FROM @blobs AS blobs"""
+_BLOBS = f"""
+SELECT count(*), count(*) FILTER (WHERE condemned), count(*) FILTER (WHERE {UNUSED}) FROM @blobs AS blobs"""
 _MISSING = """
-SELECT DISTINCT refs.digest FROM @blob_refs AS refs
-WHERE NOT EXISTS (SELECT 1 FROM @blobs AS blobs WHERE blobs.digest = refs.digest) LIMIT ?"""
-_OUTSIDE = "SELECT digest FROM @blobs AS kept WHERE place = 'elsewhere' AND NOT condemned"
-_IN_USE = " AND EXISTS (SELECT 1 FROM @blob_refs AS used WHERE used.digest = kept.digest) LIMIT 1"
+SELECT used.digest FROM (
+    SELECT digest FROM @blob_refs UNION
+    SELECT blob_digest FROM @graph_values WHERE blob_digest IS NOT NULL) AS used
+WHERE NOT EXISTS (SELECT 1 FROM @blobs AS blobs WHERE blobs.digest = used.digest) LIMIT ?"""
+_OUTSIDE = "SELECT digest FROM @blobs AS blobs WHERE place = 'elsewhere' AND NOT condemned"
+_IN_USE = f" AND NOT ({UNUSED}) LIMIT 1"
 _IN_ORDER = " ORDER BY number"
 _SCHEMA = "SELECT max(number) FROM (SELECT number FROM @migrations UNION ALL SELECT number FROM @halves) AS n"
 _SIZE = """

@@ -124,10 +124,10 @@ async def put(conn: PostgresConnection, now: int, batches: Sequence[GraphBatch])
 
 
 def is_plain(batch: GraphBatch) -> bool:
-    """Under a claim, and of one checkpoint at most."""
+    """Under a claim, of one checkpoint at most, and without blobs that must be there."""
     return batch.fenced and batch.claim is not None and len(batch.checkpoints) <= 1 and (
         bool(batch.checkpoints) or not batch.values
-    )  # fmt: skip
+    ) and not any(value.blob_digest for value in batch.values)  # fmt: skip
 
 
 def size_of(batch: GraphBatch) -> int:

@@ -34,6 +34,7 @@ from holdfast.store.sql.postgres.pool import PostgresPools
 from holdfast.store.sql.postgres.replication import durability
 from holdfast.store.sql.postgres.servers import PostgresServers
 from holdfast.store.sql.postgres.settle import settle_plain
+from holdfast.store.sql.served_versions import Crowd
 from holdfast.store.sql.server_clock import ServerClock
 from holdfast.store.sql.server_store import ServerStore, forget
 from holdfast.store.sql.settle import is_plain, settle, settle_answers
@@ -72,6 +73,7 @@ class PostgresStore(ServerStore[PostgresPools]):
         servers.pooled = pooled
         pools = PostgresPools(servers, pooled=pooled, arrived=arrivals.arrived)
         super().__init__(clock, pools, PostgresHeartbeat(servers, clock, pooled=pooled), arrivals.acks)
+        self._crowd = Crowd()
         self._listener = PostgresListener(servers, self._look, pooled=pooled)
         self._graph_puts = CallGroup(self._put_graph_batches, graph_threads.size_of)
         self._graph_claims = CallGroup(self._claim_graph_threads)
@@ -163,9 +165,11 @@ class PostgresStore(ServerStore[PostgresPools]):
 
     async def _claim_any(self, want: ClaimRequest) -> list[Claim]:
         given = self._clock.given
-        found = await self._pools.write_at_once(partial(claim.claim, now=given, want=want))
+        found = await self._pools.write_at_once(partial(claim.claim, now=given, want=want, crowd=self._crowd))
         if not isinstance(found, ClaimResult):
-            limited = partial(claim.claim_with_limits, now=given, want=want, lines=found.lines)
+            limited = partial(
+                claim.claim_with_limits, now=given, want=want, lines=found.lines, crowd=self._crowd
+            )
             found = await self._pools.write(limited)
         self._opens_at = found.opens_at
         return found.claims

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from itertools import islice
 from typing import cast
 
 import msgspec
@@ -14,6 +15,7 @@ from holdfast.store.rows import Claim, ClaimRequest
 from holdfast.store.sql.claim_priority import CandidateTenant, ClaimSelection, ReadyRun
 from holdfast.store.sql.concurrency_limits import ENTITY_FREE, IS_ENTITY_FREE
 from holdfast.store.sql.runs import COLUMNS, run_row
+from holdfast.store.sql.served_versions import Crowd, after, served_ranges
 from holdfast.store.sql.sqlite import concurrency_limits
 from holdfast.store.sql.sqlite.connect import Cursor, Row, row, rows, statement
 from holdfast.types.lease import Lease
@@ -32,25 +34,67 @@ OR substr(version, 1, instr(version, '-') - 1) IN (SELECT value FROM json_each(:
 _SERVED = f"""
 (:lanes IS NULL OR lane IN (SELECT value FROM json_each(:lanes))) AND {_CARRIED}"""
 
-_ANY_READY = f"SELECT 1 FROM runs WHERE {_READY} AND {_SERVED} LIMIT 1"
-_NEXT_PRIORITY = f"""
-SELECT priority FROM runs INDEXED BY runs_ready
-WHERE {_READY} AND {_SERVED} AND (:below IS NULL OR priority < :below) ORDER BY priority DESC LIMIT 1"""
-_NEXT_TENANT = f"""
-SELECT tenant FROM runs INDEXED BY runs_ready
-WHERE {_READY} AND {_SERVED} AND priority = :priority AND tenant > :tenant ORDER BY tenant LIMIT 1"""
-_NEXT_LINE = f"""
-SELECT line FROM runs INDEXED BY runs_ready
-WHERE {_READY} AND {_SERVED} AND priority = :priority AND tenant = :tenant AND line > :line
-ORDER BY line LIMIT 1"""
-_OF_LINE = f"""
-SELECT ready_at, key, gate, status = 'pending' FROM runs INDEXED BY runs_ready
-WHERE {_READY} AND {_SERVED} AND priority = :priority AND tenant = :tenant AND line = :line
+
+def _first(columns: str, condition: str, order: str) -> str:
+    """Of all runs, with what tells whether the worker serves them."""
+    return f"""
+SELECT {columns}, lane, version FROM runs INDEXED BY runs_ready
+WHERE {_READY} AND {condition} ORDER BY {order} LIMIT :most"""
+
+
+def _in_order(columns: str, condition: str, order: str) -> str:
+    """Of those that are served, past all others."""
+    return _first(columns, f"{_SERVED} AND {condition}", order)
+
+
+def _of_version(columns: str, condition: str, order: str) -> str:
+    return f"""
+SELECT {columns} FROM runs INDEXED BY runs_ready_versions
+WHERE {_READY} AND lane = :lane AND version = :version AND {condition} ORDER BY {order} LIMIT :most"""
+
+
+class _Statements(msgspec.Struct, frozen=True):
+    """What finds the ready runs one after the other."""
+
+    priority: str
+    tenant: str
+    line: str
+    runs: str
+
+    @staticmethod
+    def of(form: Callable[..., str]) -> _Statements:
+        of_line = f"""priority = :priority AND tenant = :tenant AND line = :line
 AND (:shut IS NULL OR gate NOT IN (SELECT value FROM json_each(:shut)))
 AND (:exempt IS NULL OR gate IN (SELECT value FROM json_each(:exempt)))
-AND {statement(ENTITY_FREE)}
-ORDER BY ready_at, key
-LIMIT :limit"""
+AND {statement(ENTITY_FREE)}"""
+        return _Statements(
+            priority=form("priority", "(:below IS NULL OR priority < :below)", "priority DESC"),
+            tenant=form("tenant", "priority = :priority AND tenant > :tenant", "tenant"),
+            line=form("line", "priority = :priority AND tenant = :tenant AND line > :line", "line"),
+            runs=form("ready_at, key, gate, status = 'pending'", of_line, "ready_at, key"),
+        )
+
+
+_FIRST = _Statements.of(_first)
+_IN_ORDER = _Statements.of(_in_order)
+_OF_VERSION = _Statements.of(_of_version)
+# Runs of other workers that a claim walks past before it looks for its own versions one by one.
+_WINDOWS = (0, 16)
+# More versions than these are not asked for one by one.
+_VERSIONS = 256
+
+_ANY_READY = f"SELECT lane, version FROM runs INDEXED BY runs_ready WHERE {_READY} LIMIT :most"
+_ANY_OF_VERSION = f"""
+SELECT 1 FROM runs INDEXED BY runs_ready_versions
+WHERE {_READY} AND lane = :lane AND version = :version LIMIT 1"""
+_NEXT_LANE = """
+SELECT lane FROM runs INDEXED BY runs_ready_versions
+WHERE worker IS NULL AND ready_at IS NOT NULL AND suspect = :suspects AND lane >= :lane
+ORDER BY lane LIMIT 1"""
+_NEXT_VERSION = """
+SELECT version FROM runs INDEXED BY runs_ready_versions
+WHERE worker IS NULL AND ready_at IS NOT NULL AND suspect = :suspects AND lane = :lane AND version >= :version
+ORDER BY version LIMIT 1"""
 _STANDING = """
 SELECT (SELECT count(*) FROM runs INDEXED BY runs_leased WHERE worker IS NOT NULL AND tenant = :tenant),
        coalesce((SELECT turn FROM turns WHERE tenant = :tenant), 0)"""
@@ -74,21 +118,52 @@ _EXTEND = f"UPDATE runs SET lease_until = ? WHERE {OWNED}"
 _REST = f"UPDATE runs SET status = ?, updated_at = ? WHERE {OWNED}"
 
 
-def any_ready(cur: Cursor, now: int, want: ClaimRequest) -> bool:
+def any_ready(cur: Cursor, now: int, want: ClaimRequest, crowd: Crowd) -> bool:
     """Checks without the write lock: most claims of an idle worker end here."""
-    return row(cur, _ANY_READY, _filters(now, want)) is not None
+    filters = _filters(now, want)
+    for window in () if crowd.claims else _WINDOWS:
+        found = rows(cur, _ANY_READY, filters | {"most": 1 + window})
+        served = any(_serves(want, values) for values in found)
+        if served or len(found) <= window:
+            return served
+    return any(row(cur, _ANY_OF_VERSION, filters | one) for one in _served_versions(cur, filters, want))
 
 
-def claim(cur: Cursor, now: int, want: ClaimRequest) -> ClaimResult:
+def _serves(want: ClaimRequest, values: Row) -> bool:
+    """`values` end with a lane and a version."""
+    return (want.lanes is None or values[-2] in want.lanes) and served_ranges(want.versions).has(values[-1])
+
+
+def _served_versions(cur: Cursor, filters: Filters, want: ClaimRequest) -> Iterator[Filters]:
+    """Those that may have ready runs, each with its lane. Versions of other workers cost one look each at
+    most, however many runs they have."""
+    served = served_ranges(want.versions)
+    lane = row(cur, _NEXT_LANE, filters | {"lane": ""})
+    while lane is not None:
+        here = filters | {"lane": lane[0]}
+        version = served.next("") if want.lanes is None or lane[0] in want.lanes else None
+        while version is not None:
+            found = row(cur, _NEXT_VERSION, here | {"version": version})
+            version = None if found is None else served.next(found[0])
+            if found is not None and version == found[0]:
+                yield {"lane": lane[0], "version": version}
+                version = served.next(after(found[0]))
+        lane = row(cur, _NEXT_LANE, filters | {"lane": after(lane[0])})
+
+
+def claim(cur: Cursor, now: int, want: ClaimRequest, crowd: Crowd) -> ClaimResult:
     filters = _filters(now, want)
     taking = {"now": now, "worker": want.worker, "until": now + want.ttl, "suspects": want.suspects}
     if want.run is not None:
         return _claim_named(cur, want, filters | taking)
     claims: list[Claim] = []
     limited = _LazyAdmission(cur, now)
+    ready = _ReadyRuns(cur, filters, want)
+    if crowd.is_expected():
+        ready.split()
     # Each round reads from more queues: it skips those whose limit the last round found reached.
     for _ in range(_ROUNDS):
-        choice = _choose(cur, filters, want.limit - len(claims), limited)
+        choice = _choose(ready, want.limit - len(claims), limited, crowd)
         for key in choice.keys:
             since = choice.since[key]
             claims += _claims_for(cur, want, rows(cur, _TAKE_KEY, taking | {"key": key}), since)
@@ -166,18 +241,78 @@ class _LazyAdmission:
         return shut
 
 
-def _choose(cur: Cursor, filters: Filters, limit: int, limited: _LazyAdmission) -> ClaimSelection:
+class _CrowdedError(Exception):
+    """Too many runs that the worker does not serve are before those that it serves."""
+
+
+class _ReadyRuns:
+    """The ready runs that the worker serves. They are read in the order of claims; where too many others are
+    between them, version by version, and merged."""
+
+    def __init__(self, cur: Cursor, filters: Filters, want: ClaimRequest) -> None:
+        self.cur = cur
+        self._filters = filters
+        self._want = want
+        self._statements = _FIRST
+        self._sources = [filters]
+
+    def split(self) -> None:
+        found = list(islice(_served_versions(self.cur, self._filters, self._want), _VERSIONS + 1))
+        if len(found) > _VERSIONS:
+            self._statements = _IN_ORDER
+        else:
+            self._statements = _OF_VERSION
+            self._sources = [self._filters | one for one in found]
+
+    def next_priority(self, below: int | None) -> int | None:
+        found = self._read(self._statements.priority, {"below": below}, 1)
+        return max((values[0] for values in found), default=None)
+
+    def next_tenant(self, level: Filters, tenant: str) -> str | None:
+        found = self._read(self._statements.tenant, level | {"tenant": tenant}, 1)
+        return min((values[0] for values in found), default=None)
+
+    def next_line(self, level: Filters, line: str) -> str | None:
+        found = self._read(self._statements.line, level | {"line": line}, 1)
+        return min((values[0] for values in found), default=None)
+
+    def of_line(self, level: Filters, limit: int) -> list[ReadyRun]:
+        found = self._read(self._statements.runs, level, limit)
+        runs = [ReadyRun(each[0], each[1], each[2], bool(each[3])) for each in found]
+        return runs if len(self._sources) == 1 else sorted(runs, key=_order)[:limit]
+
+    def _read(self, sql: str, given: Filters, limit: int) -> list[Row]:
+        """Of each source up to `limit` rows."""
+        if self._statements is _FIRST:
+            return self._first(sql, self._filters | given, limit)
+        given = {**given, "most": limit}
+        return [values for each in self._sources for values in rows(self.cur, sql, each | given)]
+
+    def _first(self, sql: str, given: Filters, limit: int) -> list[Row]:
+        for window in _WINDOWS:
+            found = rows(self.cur, sql, given | {"most": limit + window})
+            served = [values for values in found if _serves(self._want, values)]
+            if len(served) >= limit or len(found) < limit + window:
+                return served[:limit]
+        raise _CrowdedError
+
+
+def _choose(ready: _ReadyRuns, limit: int, limited: _LazyAdmission, crowd: Crowd) -> ClaimSelection:
     """By priority; within a priority, fair between tenants. Reads a few rows for each tenant and queue,
     however many runs are ready."""
     choice = ClaimSelection(limit)
     below: int | None = None
     while not choice.full:
-        found = row(cur, _NEXT_PRIORITY, filters | {"below": below})
-        if found is None:
-            break
-        below = found[0]
-        level = filters | {"priority": below, "limit": limit - len(choice.keys)}
-        tenants = _tenants(cur, level, limited)
+        try:
+            priority = ready.next_priority(below)
+            if priority is None:
+                break
+            tenants = _tenants(ready, {"priority": priority}, limit - len(choice.keys), limited)
+        except _CrowdedError:
+            crowd.met()
+            ready.split()
+            continue
+        below = priority
         if any(run.limit for tenant in tenants for run in tenant.ready):
             choice.admission = limited.admission
         choice.serve(tenants)
@@ -185,36 +320,33 @@ def _choose(cur: Cursor, filters: Filters, limit: int, limited: _LazyAdmission) 
     return choice
 
 
-def _tenants(cur: Cursor, level: Filters, limited: _LazyAdmission) -> list[CandidateTenant]:
+def _tenants(ready: _ReadyRuns, level: Filters, limit: int, limited: _LazyAdmission) -> list[CandidateTenant]:
     tenants: list[CandidateTenant] = []
-    found = row(cur, _NEXT_TENANT, level | {"tenant": ""})
-    while found is not None:
-        name = found[0]
-        ((running, turn),) = rows(cur, _STANDING, {"tenant": name})
-        ready = _ready(cur, level | {"tenant": name}, limited)
-        tenants.append(CandidateTenant(name, running, turn, ready[::-1]))
-        found = row(cur, _NEXT_TENANT, level | {"tenant": name})
+    name = ready.next_tenant(level, "")
+    while name is not None:
+        ((running, turn),) = rows(ready.cur, _STANDING, {"tenant": name})
+        found = _of_tenant(ready, level | {"tenant": name}, limit, limited)
+        tenants.append(CandidateTenant(name, running, turn, found[::-1]))
+        name = ready.next_tenant(level, name)
     return tenants
 
 
-def _ready(cur: Cursor, level: Filters, limited: _LazyAdmission) -> list[ReadyRun]:
-    """Of one tenant: the runs without a limit, and the first of each queue that is admitted."""
-    unlimited = {"line": "", "shut": None, "exempt": None}
-    ready = [ReadyRun(r[0], r[1]) for r in rows(cur, _OF_LINE, level | unlimited)]
-    found = row(cur, _NEXT_LINE, level | {"line": ""})
-    if found is None:
-        return ready
-    while found is not None:
-        line = found[0]
+def _of_tenant(ready: _ReadyRuns, level: Filters, limit: int, limited: _LazyAdmission) -> list[ReadyRun]:
+    """The runs without a limit, and the first of each queue that is admitted."""
+    found = ready.of_line(level | {"line": "", "shut": None, "exempt": None}, limit)
+    line = ready.next_line(level, "")
+    if line is None:
+        return found
+    while line is not None:
         shut = limited.shut(line)
         if shut is not None:
             past = {"line": line, "shut": _json(shut), "exempt": _json(limited.admission.exempt(line))}
-            queued = rows(cur, _OF_LINE, level | past)
-            ready += [ReadyRun(r[0], r[1], r[2], bool(r[3])) for r in queued]
+            queued = ready.of_line(level | past, limit)
+            found += queued
             # The others of this queue may wait for the run of their entity that is live.
-            limited.kept_out = limited.kept_out or len(queued) < cast("int", level["limit"])
-        found = row(cur, _NEXT_LINE, level | {"line": line})
-    return sorted(ready, key=_order)
+            limited.kept_out = limited.kept_out or len(queued) < limit
+        line = ready.next_line(level, line)
+    return sorted(found, key=_order)
 
 
 def _order(run: ReadyRun) -> tuple[int, int]:

@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from holdfast.store.rows import StoreFacts
+from holdfast.store.sql.blobs import UNUSED
 from holdfast.store.sql.sqlite.connect import Cursor, row, rows
 from holdfast.types.ids import RunId
 
 _MANY = 1000
 _LAPSED = "SELECT id FROM runs WHERE worker IS NOT NULL AND lease_until <= ? ORDER BY lease_until LIMIT ?"
-_BLOBS = """
-SELECT count(*), coalesce(sum(condemned), 0),
-       coalesce(sum(NOT EXISTS (SELECT 1 FROM blob_refs WHERE blob_refs.digest = blobs.digest)), 0)
-FROM blobs"""
+_UNUSED = UNUSED.replace("@", "")
+_BLOBS = f"SELECT count(*), coalesce(sum(condemned), 0), coalesce(sum({_UNUSED}), 0) FROM blobs"
 _MISSING = """
-SELECT DISTINCT digest FROM blob_refs
-WHERE NOT EXISTS (SELECT 1 FROM blobs WHERE blobs.digest = blob_refs.digest) LIMIT ?"""
+SELECT digest FROM (
+    SELECT digest FROM blob_refs UNION
+    SELECT blob_digest FROM graph_values WHERE blob_digest IS NOT NULL) AS used
+WHERE NOT EXISTS (SELECT 1 FROM blobs WHERE blobs.digest = used.digest) LIMIT ?"""
 _AT = "SELECT digest FROM blobs WHERE place = ? AND condemned = 0"
-_IN_USE = "AND EXISTS (SELECT 1 FROM blob_refs WHERE blob_refs.digest = blobs.digest) LIMIT 1"
+_IN_USE = f"AND NOT ({_UNUSED}) LIMIT 1"
 
 
 def examine(cur: Cursor, now: int, exists: Callable[[bytes], bool] | None) -> StoreFacts:

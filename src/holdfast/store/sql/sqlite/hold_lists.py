@@ -191,6 +191,8 @@ def _spans(where: HoldFilter) -> list[Condition]:
         "holds.created_at < ?": where.created_to,
         "holds.expires_at >= ?": where.expires_from,
         "holds.expires_at < ?": where.expires_to,
+        "holds.resolved_at >= ?": where.resolved_from,
+        "holds.resolved_at < ?": where.resolved_to,
     }
     return [(text, (value,)) for text, value in given.items() if value is not None]
 

@@ -25,6 +25,7 @@ from holdfast.store.rows import Capability, Claim, ClaimRequest, NewRun, RunRow,
 from holdfast.store.sql import blobs, journal, raw_rows, reclaim, runs
 from holdfast.store.sql.connection import Conn, Query, Work
 from holdfast.store.sql.lost_history import stop_lost_run
+from holdfast.store.sql.served_versions import Crowd
 from holdfast.store.sql.sqlite import claim, claim_outbox, feed, hold_lists
 from holdfast.store.sql.sqlite.connect import (
     UNSYNCED_WARNING,
@@ -101,6 +102,7 @@ class SqliteStore(SqlStore):
         # Whether a claim here found a limit reached: then each place that becomes free wakes the workers.
         self._lined = False
         self._opens_at: int | None = None
+        self._crowd = Crowd()
         _open_stores.add(self)
 
     def now(self) -> int:
@@ -190,10 +192,11 @@ class SqliteStore(SqlStore):
 
     async def claim(self, want: ClaimRequest) -> list[Claim]:
         self._changes.mark_checked()
-        if want.run is None and not self._readers.read(partial(claim.any_ready, now=self._now(), want=want)):
+        look = partial(claim.any_ready, now=self._now(), want=want, crowd=self._crowd)
+        if want.run is None and not self._readers.read(look):
             return []
         # A lease only concerns live processes, and a power cut leaves none: it need not be flushed to disk.
-        taken = await self._writer.write(partial(claim.claim, want=want), flushed=False)
+        taken = await self._writer.write(partial(claim.claim, want=want, crowd=self._crowd), flushed=False)
         self._lined = self._lined or taken.kept_out
         self._opens_at = taken.opens_at
         return taken.claims
@@ -360,7 +363,7 @@ async def _create(conn: Conn, now: int, new: NewRun) -> tuple[RunRow, bool]:
 async def _claim_named(conn: Conn, now: int | None, want: ClaimRequest) -> list[Claim]:
     assert isinstance(conn, SqliteConn)
     assert now is not None
-    return claim.claim(conn.cur, now, want).claims
+    return claim.claim(conn.cur, now, want, Crowd()).claims
 
 
 def _data_version(cur: Cursor) -> int:

@@ -1,0 +1,61 @@
+"""What `workspace=worktree` needs of a machine: a repository without submodules, and a newer git."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from holdfast.attractor.git import repository_faults
+from holdfast.errors import InputError
+from holdfast.frontends.dot.diagnostics import Diagnostic, DiagnosticSeverity
+from holdfast.frontends.dot.document import Pipeline
+
+WORKTREE: Final = "worktree"
+WORKDIR: Final = "internal.workdir"
+"""In the run's input: the folder in which its commands run, unless the pipeline sets one."""
+_REPOSITORY_HINT: Final = (
+    "Start it in the working tree of a repository, with a newer git; or use workspace=shared."
+)
+
+
+def has_worktrees(pipeline: Pipeline) -> bool:
+    return any(stage.text("workspace") == WORKTREE for stage in pipeline.stages.values())
+
+
+def needs_git(pipeline: Pipeline) -> bool:
+    return has_worktrees(pipeline) or any(needs_git(child) for child in pipeline.children.values())
+
+
+def require_repository(pipeline: Pipeline, given: Mapping[str, Any]) -> dict[str, Any]:
+    """For a run that is created here: the folder whose repository it uses, for its input. Raises InputError
+    with every reason why it cannot."""
+    if not needs_git(pipeline):
+        return {}
+    folder = _folder_of(pipeline, given)
+    faults = _faults_of(folder)
+    if faults:
+        raise InputError(f"workspace=worktree: {'; '.join(faults)}.", hint=_REPOSITORY_HINT)
+    return {WORKDIR: str(folder)}
+
+
+def repository_problems(pipeline: Pipeline) -> list[Diagnostic]:
+    """The same reasons beside the errors of a document, to be shown with them."""
+    faults = _faults_of(_folder_of(pipeline, {})) if needs_git(pipeline) else []
+    return [
+        Diagnostic(
+            rule="repository",
+            severity=DiagnosticSeverity.error,
+            message=f"workspace=worktree: {fault}",
+            fix=_REPOSITORY_HINT.rstrip("."),
+        )
+        for fault in faults
+    ]
+
+
+def _folder_of(pipeline: Pipeline, given: Mapping[str, Any]) -> Path:
+    return Path(pipeline.text("workdir") or str(given.get(WORKDIR) or ".")).resolve()
+
+
+def _faults_of(folder: Path) -> list[str]:
+    return repository_faults(folder) if folder.is_dir() else [f"the folder {folder} does not exist"]

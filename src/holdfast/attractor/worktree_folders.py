@@ -1,0 +1,101 @@
+"""The folders of worktrees: added, adopted after a move, and removed with what git keeps about them."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from holdfast.attractor.git import GitCommandError, Repository
+from holdfast.attractor.run_files import make_private, write_or_raise
+
+FOLDER: Final = "worktrees"
+_GITDIR: Final = "gitdir: "
+
+
+def add_folder(repository: Repository, path: Path, commit: str) -> None:
+    """Under another name first: a folder with its name is complete."""
+    fresh = path.with_name(f".{path.name}.new")
+    remove_worktree(fresh)
+    make_private(fresh.parent)
+    # Ignored by a repository around it, so that `git add --all` there does not take it.
+    write_or_raise(fresh.parent / ".gitignore", "*\n")
+    repository.git("worktree", "add", "--detach", "--quiet", "--force", str(fresh), commit)
+    fresh.rename(path)
+    _link(path, admin_folder(path))
+
+
+def adopt_folder(repository: Repository, path: Path, commit: str) -> None:
+    """A directory may have been moved, or copied to another machine, with its worktrees."""
+    admin = _admin_or_none(path)
+    if admin is not None:
+        with suppress(OSError):
+            linked = Path((admin / "gitdir").read_text("utf-8", "surrogateescape").strip())
+            if linked == path / ".git":
+                return
+            if not linked.exists():
+                _link(path, admin)
+                return
+    fresh = path.with_name(f".{path.name}.link")
+    remove_worktree(fresh)
+    repository.git("worktree", "add", "--detach", "--quiet", "--force", "--no-checkout", str(fresh), commit)
+    admin = admin_folder(fresh)
+    (fresh / ".git").replace(path / ".git")
+    _link(path, admin)
+    fresh.rmdir()
+
+
+def _link(path: Path, admin: Path) -> None:
+    write_or_raise(admin / "gitdir", f"{path / '.git'}\n")
+
+
+def _admin_or_none(path: Path) -> Path | None:
+    """The folder of the repository that git keeps for a worktree."""
+    try:
+        text = (path / ".git").read_text("utf-8", "surrogateescape")
+    except OSError:
+        return None
+    admin = Path(text.removeprefix(_GITDIR).removesuffix("\n"))
+    is_one = text.startswith(_GITDIR) and admin.parent.name == "worktrees" and (admin / "gitdir").is_file()
+    return admin if is_one else None
+
+
+def admin_folder(path: Path) -> Path:
+    found = _admin_or_none(path)
+    if found is None:
+        raise GitCommandError(f"{path} is not a worktree any more: its .git file was changed")
+    return found
+
+
+def remove_worktree(path: Path) -> None:
+    """With what the repository keeps about it."""
+    admin = _admin_or_none(path)
+    if admin is not None:
+        with suppress(OSError):
+            linked = (admin / "gitdir").read_text("utf-8", "surrogateescape").strip()
+            # Of a copy the original may be in use.
+            if linked == str(path / ".git"):
+                shutil.rmtree(admin, ignore_errors=True)
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def remove_worktrees(root: Path) -> None:
+    """Of a run that has completed: its commits are in its refs."""
+    for folder in (root / FOLDER, *root.glob(f"restart-*/{FOLDER}")):
+        if folder.is_dir():
+            for path in folder.resolve().iterdir():
+                if path.is_dir():
+                    remove_worktree(path)
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def point_to(repository: Repository, path: Path, commit: str) -> None:
+    """HEAD and index of a worktree; its files stay."""
+    admin = admin_folder(path)
+    index = admin / "holdfast-index"
+    for lock in (admin / "holdfast-index.lock", admin / "HEAD.lock"):
+        lock.unlink(missing_ok=True)
+    repository.git("read-tree", commit, at=path, index=index)
+    repository.git("update-ref", "--no-deref", "HEAD", commit, at=path)
+    index.replace(admin / "index")

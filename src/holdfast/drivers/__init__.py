@@ -1,0 +1,1 @@
+"""Engines other than the built-in workers that advance runs."""

@@ -1,0 +1,261 @@
+"""The activities of a run: its nodes, and what the workflow needs of the store.
+
+Exceptions of handlers come back as results. What fails here is an activity whose worker is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Sequence
+from typing import Any
+
+import msgspec
+from temporalio import activity
+from temporalio.exceptions import ApplicationError
+
+from holdfast.checkpoint import decode_body, encode_body, pack
+from holdfast.drivers.temporal.execution import ExecCalls, ExecSession, NotesDocument, while_unavailable
+from holdfast.drivers.temporal.payloads import (
+    ExecNote,
+    ExecPlace,
+    FitReply,
+    FitRequest,
+    MailRequest,
+    NodeCall,
+    NodeReply,
+    ProjectRequest,
+    Wire,
+)
+from holdfast.drivers.temporal.projection import JournalProjector
+from holdfast.engine.decision import Decision
+from holdfast.engine.messages import HandlerFinished, Message, SubstepDoubted
+from holdfast.errors import LeaseLostError, ProjectionConflictError, ValueTooLargeError
+from holdfast.model.calls.tasks import OwnedTask
+from holdfast.model.position import Exec
+from holdfast.model.program import Program
+from holdfast.model.record_bodies import ErrorInfo
+from holdfast.runs.driver.handler_call import HandlerCall
+from holdfast.runs.driver.retryable_errors import failure
+from holdfast.runs.driver.run_inbox import message_of
+from holdfast.runs.driver.runtime import Runtime
+from holdfast.runs.value_checker import TypedValues
+from holdfast.store.rows import RunRow
+from holdfast.telemetry import current_node, log
+from holdfast.types.ids import RunId
+from holdfast.types.redaction import begin_hiding, enter_tenant
+
+CONFLICT = "ProjectionConflictError"
+"""The type of the failure that ends a run whose journal is another one."""
+LARGEST = 1_500_000
+"""Bytes of state and result of a node: a payload of the server is 2 MB at most."""
+_BEATS = 3  # heartbeats in the time after which a silent worker is lost
+
+
+class Activities:
+    """Of one worker."""
+
+    def __init__(self, runtime: Runtime, heartbeat: float) -> None:
+        self.runtime = runtime
+        self.projector = JournalProjector(runtime)
+        self.heartbeat = heartbeat
+
+    def all(self) -> Sequence[Any]:
+        return (self.node, self.project, self.mail, self.inspect, self.fit)
+
+    async def _program(self, flow: str, version: str) -> Program:
+        return await self.runtime.find_program(version, flow)
+
+    # ------------------------------------------------------------------ nodes
+    @activity.defn(name="holdfast.node")
+    async def node(self, raw: bytes) -> bytes:
+        """Append what was decided, call the handler, and return what it did."""
+        call = decode_body(raw, NodeCall)
+        enter_tenant(call.unwritten.tenant)
+        begin_hiding()
+        async with self._beating(), _typed_errors():
+            program = await self._program(call.unwritten.flow, call.unwritten.version)
+            row = await self.projector.append(program, call.unwritten)
+            return await self._perform(program, row, call)
+
+    async def _perform(self, program: Program, row: RunRow, call: NodeCall) -> bytes:
+        wire = Wire(self.runtime.codec_for(program, row.tenant).registry)
+        session = ExecSession(self.runtime, program, row, wire.load(call.position))
+        execution = session.pos.execs[call.scope, call.node]
+        notes = NotesDocument(self.runtime.store, call.unwritten, call.scope, call.node, execution.visit)
+        await while_unavailable(notes.enter)
+        calls = ExecCalls(session, notes, wire)
+        if session.pos.skills:
+            from holdfast.runs.deployments import load_skills
+
+            calls.skills = await load_skills(session.store, row, session.pos.skills)
+        reply = await _Performance(session, calls).run(execution, probe=call.probe)
+        reply.notes = calls.notes
+        raw = wire.reply(reply)
+        if reply.finished is not None and len(raw) + len(call.position) > LARGEST:
+            # The server would refuse it, and the workflow with it.
+            error = ValueTooLargeError(
+                f"what node {session.node(execution).id!r} returns makes the state of the run larger than "
+                f"{LARGEST:,} bytes, more than an activity of a cluster can carry.",
+                hint="Keep large values in files or blobs, and pass their names on.",
+            )
+            program, node = session.program_of(execution), session.node(execution)
+            failed = failure(node, program.handlers.get(node.id), execution, error, reply.finished.duration)
+            raw = wire.reply(NodeReply(notes=calls.notes, finished=failed))
+        return raw
+
+    # ------------------------------------------------------------------ the store
+    @activity.defn(name="holdfast.project")
+    async def project(self, raw: bytes) -> None:
+        asked = decode_body(raw, ProjectRequest)
+        enter_tenant(asked.unwritten.tenant)
+        async with self._beating(), _typed_errors():
+            program = await self._program(asked.unwritten.flow, asked.unwritten.version)
+            await self.projector.append(program, asked.unwritten, asked.idle)
+
+    @activity.defn(name="holdfast.mail")
+    async def mail(self, raw: bytes) -> bytes:
+        """The messages of the run that the workflow has not taken in yet. Read from the store alone: what was
+        sent to the workflow by other ways says nothing."""
+        asked = decode_body(raw, MailRequest)
+        enter_tenant(asked.unwritten.tenant)
+        async with self._beating(), _typed_errors():
+            program = await self._program(asked.unwritten.flow, asked.unwritten.version)
+            # First, so that rows which were used up are not read again.
+            await self.projector.append(program, asked.unwritten)
+            store, taken = self.runtime.store, set(asked.taken)
+            _, rows = await while_unavailable(lambda: store.pending(RunId(asked.unwritten.run)))
+            found = [
+                (type(message).__name__, pack(_plain(message)))
+                for row in rows
+                if row.id not in taken and (message := await message_of(store, row)) is not None
+            ]
+            return msgspec.msgpack.encode(found)
+
+    @activity.defn(name="holdfast.inspect")
+    async def inspect(self, raw: bytes) -> bytes:
+        """What a lost activity has noted. From now on it can note nothing more."""
+        place = decode_body(raw, ExecPlace)
+        enter_tenant(place.unwritten.tenant)
+        async with self._beating(), _typed_errors():
+            notes = NotesDocument(self.runtime.store, place.unwritten, place.scope, place.node, place.visit)
+            found = await while_unavailable(notes.enter)
+            # They become records of the run: the next activity begins without them.
+            await while_unavailable(lambda: notes.write([]))
+            return msgspec.msgpack.encode(found)
+
+    @activity.defn(name="holdfast.fit")
+    async def fit(self, raw: bytes) -> bytes:
+        """Values from outside, as the state's types take them: code of the flow."""
+        asked = decode_body(raw, FitRequest)
+        enter_tenant(asked.unwritten.tenant)
+        async with self._beating(), _typed_errors():
+            program = await self._program(asked.unwritten.flow, asked.unwritten.version)
+            wire = Wire(self.runtime.codec_for(program, asked.unwritten.tenant).registry)
+            pos = wire.load(asked.position)
+            decision = Decision(program.graph, pos, self.runtime.store.now())
+            execution, fits = pos.execs[asked.scope, asked.node], TypedValues(program)
+            reply = FitReply()
+            if asked.ops is None:
+                reply.error = fits.inputs(decision, execution)
+            else:
+                found = fits.ops(decision, execution, wire.unpack_ops(asked.ops))
+                if isinstance(found, ErrorInfo):
+                    reply.error = found
+                else:
+                    reply.ops = wire.pack_ops(found)
+            return encode_body(reply)
+
+    @contextlib.asynccontextmanager
+    async def _beating(self) -> AsyncGenerator[None]:
+        """Heartbeats, also while the code of a handler blocks its own thread."""
+
+        async def beat() -> None:
+            while True:
+                await asyncio.sleep(self.heartbeat / _BEATS)
+                activity.heartbeat()
+
+        beating = asyncio.ensure_future(beat())
+        try:
+            yield
+        finally:
+            beating.cancel()
+
+
+@contextlib.asynccontextmanager
+async def _typed_errors() -> AsyncGenerator[None]:
+    """What the workflow tells apart by its type. The text stays here: histories are read by many."""
+    try:
+        yield
+    except ProjectionConflictError as error:
+        log.error("%s", error)
+        raise ApplicationError(error.message, type=CONFLICT, non_retryable=True) from None
+    except LeaseLostError as error:
+        raise ApplicationError("another worker has this execution", type="LeaseLostError") from error
+
+
+class _Performance:
+    """The call of one handler, until it ends or only waits."""
+
+    def __init__(self, session: ExecSession, calls: ExecCalls) -> None:
+        self.session = session
+        self.calls = calls
+        self.call = HandlerCall(calls)
+
+    async def run(self, execution: Exec, *, probe: bool) -> NodeReply:
+        session = self.session
+        current_node.set((session, execution))
+        work = self.call.probe(execution) if probe else self.call.run(execution)
+        task: OwnedTask[HandlerFinished | SubstepDoubted | None] = OwnedTask(work, loop=session.loop)
+        task.add_done_callback(lambda _done: session.wake.set())
+        try:
+            await self._until_idle(task, execution)
+        except asyncio.CancelledError:
+            # The run is cancelled, or this worker stops. What ends in time counts.
+            await self._stop(task)
+            if task.cancelled() or not task.done() or task.exception() is not None:
+                raise
+        return self._reply(execution, task)
+
+    async def _until_idle(self, task: OwnedTask[Any], execution: Exec) -> None:
+        session = self.session
+        while not task.done():
+            session.wake.clear()
+            if session.answers and not self._is_busy(execution):
+                # Code that was about to continue does so in the next turn of the loop.
+                await asyncio.sleep(0)
+                if task.done() or self._is_busy(execution):
+                    continue
+                await self._stop(task)
+                return
+            await session.wake.wait()
+
+    def _is_busy(self, execution: Exec) -> bool:
+        ctx = self.session.contexts.get((execution.scope, execution.node))
+        return ctx is None or ctx.busy or not self.session.answers
+
+    async def _stop(self, task: OwnedTask[Any]) -> None:
+        task.stop()
+        await asyncio.wait([task], timeout=self.session.services.settings.grace)
+        if not task.done():
+            task.disowned = True
+
+    def _reply(self, execution: Exec, task: OwnedTask[Any]) -> NodeReply:
+        if not task.done() or task.cancelled():
+            return NodeReply(again=self.calls.again)
+        result = task.result()
+        if self.calls.is_lost:
+            raise LeaseLostError(f"{self.calls.stored.where}: another worker has this execution")
+        if isinstance(result, HandlerFinished):
+            return NodeReply(finished=self.call.storable(result, execution))
+        if isinstance(result, SubstepDoubted):
+            return NodeReply(doubted=result)
+        return NodeReply(again=self.calls.again)
+
+
+def _plain(message: Message) -> dict[str, Any]:
+    return {name: getattr(message, name) for name in message.__struct_fields__}
+
+
+def notes_in(raw: bytes) -> list[ExecNote]:
+    return msgspec.msgpack.decode(raw, type=list[ExecNote])

@@ -1,0 +1,233 @@
+"""A cluster as this process uses it: runs are started there, and told what was decided about them."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from temporalio.client import Client, WorkflowExecutionStatus
+from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
+from temporalio.exceptions import WorkflowAlreadyStartedError
+from temporalio.service import RPCError, RPCStatusCode
+
+from holdfast.checkpoint import encode_body
+from holdfast.drivers.temporal.address import EngineAddress
+from holdfast.drivers.temporal.payloads import RecordRegistry, RunStart, Wire
+from holdfast.drivers.temporal.projection import is_driven, stripped
+from holdfast.engine.decision import side_of
+from holdfast.errors import EngineError, FlowNotFoundError
+from holdfast.model.fingerprint import CODED, decode_graph, dialect_of
+from holdfast.model.graph import Graph
+from holdfast.model.program import Program
+from holdfast.runs.driver.load import load
+from holdfast.runs.record_codec import RecordCodec
+from holdfast.runs.store_identity import store_identity
+from holdfast.store.rows import NewRun, RunRow
+from holdfast.telemetry import log
+from holdfast.types.ids import RunId
+from holdfast.types.outbox import ENGINE_START, OutboxMessage
+
+if TYPE_CHECKING:
+    from holdfast.runs.service import RunService
+
+WORKFLOW: Final = "holdfast.run"
+MAIL: Final = "holdfast.mail"
+FOREVER: Final = 253_402_300_799_000_000
+"""Until when an engine has its runs, in microseconds: the end of the year 9999."""
+OLDEST: Final = (1, 29)
+"""The oldest server that is tested."""
+_PATIENCE: Final = timedelta(seconds=10)
+_OPEN: Final = (None, WorkflowExecutionStatus.RUNNING)
+
+
+def queue_of(store: str, lane: str, flow: str, version: str) -> str:
+    """The task queue of the runs of one version: only workers with its code and its store poll it. `store`:
+    the store's own name."""
+    return f"holdfast/{lane}/{flow}@{version.partition('-')[2][:12] or version}/{store[:8]}"
+
+
+class Cluster:
+    """The connection, made when it is first needed."""
+
+    def __init__(self, address: EngineAddress) -> None:
+        self.address = address
+        self._clients: dict[asyncio.AbstractEventLoop, Client] = {}
+        self._door = asyncio.Lock()
+
+    async def connect(self) -> Client:
+        """Raises EngineError."""
+        loop = asyncio.get_running_loop()
+        async with self._door:
+            found = self._clients.get(loop)
+            if found is None:
+                found = self._clients[loop] = await self._connect()
+            return found
+
+    async def _connect(self) -> Client:
+        address = self.address
+        try:
+            client = await Client.connect(
+                address.target,
+                namespace=address.namespace,
+                tls=address.tls or False,
+            )
+            await self._check(client)
+        except RPCError as error:
+            raise self._unreachable(error) from error
+        except (RuntimeError, ValueError) as error:
+            raise EngineError(
+                f"the cluster at {address.target} does not answer: {_first_line(error)}",
+                hint="Check the address, and that the server runs. Runs that were created wait in the store.",
+            ) from error
+        return client
+
+    def _unreachable(self, error: RPCError) -> EngineError:
+        if error.status is RPCStatusCode.NOT_FOUND:
+            return EngineError(
+                f"the cluster at {self.address.target} has no namespace {self.address.namespace!r}.",
+                hint=f"Create it: temporal operator namespace create -n {self.address.namespace}",
+            )
+        return EngineError(f"the cluster at {self.address.target} refuses us: {_first_line(error)}")
+
+    async def _check(self, client: Client) -> None:
+        """Raises EngineError for a server that is too old, RPCError for an unknown namespace."""
+        from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest, GetSystemInfoRequest
+
+        info = await client.workflow_service.get_system_info(GetSystemInfoRequest())
+        numbers = tuple(int(part) for part in info.server_version.split("-")[0].split(".")[:2])
+        if numbers < OLDEST:
+            raise EngineError(
+                f"the server at {self.address.target} is version {info.server_version}.",
+                hint=f"Holdfast needs {'.'.join(map(str, OLDEST))} or newer.",
+            )
+        await client.workflow_service.describe_namespace(
+            DescribeNamespaceRequest(namespace=self.address.namespace)
+        )
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).partition("\n")[0][:300]
+
+
+class TemporalEngine:
+    """Implements `RunEngine`: the runs of one service go to the cluster."""
+
+    def __init__(self, cluster: Cluster, service: RunService) -> None:
+        self.cluster = cluster
+        self.name = cluster.address.name
+        self.service = service
+        self.runtime = service.runtime
+        self.store = service.store
+
+    # ------------------------------------------------------------------ new runs
+    def enlist(self, program: Program, new: NewRun) -> None:
+        """The run belongs to the cluster from its first moment on: no built-in worker claims it. Raises
+        EngineError for what this engine cannot run."""
+        require_runnable(program, new)
+        new.claimed_by, new.lease_until, new.ready_at = self.name, FOREVER, None
+        new.first[:] = [stripped(record) for record in new.first]
+        # Written with the run: a process that dies here leaves a run that is started all the same.
+        start = OutboxMessage(ENGINE_START, f"{ENGINE_START}:{new.id}", self.name.encode())
+        side_of(new.first[0]).outbox.append(start)
+
+    async def created(self, row: RunRow) -> None:
+        """Started at once if the cluster answers; otherwise a worker does it."""
+        try:
+            await self.start(row)
+        except (EngineError, RPCError) as error:
+            log.warning("run %s is started later: %s", row.id, error, extra={"run": row.id})
+
+    async def start(self, row: RunRow) -> None:
+        """Doing it twice has one effect."""
+        if not is_driven(row, self.name):
+            return
+        client = await self.cluster.connect()
+        start = await self._start_of(row)
+        try:
+            await client.start_workflow(
+                WORKFLOW,
+                encode_body(start),
+                id=row.id,
+                task_queue=queue_of(await store_identity(self.store), row.lane, row.flow, row.version),
+                id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
+                id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
+                task_timeout=_PATIENCE,
+            )
+        except WorkflowAlreadyStartedError:
+            log.debug("run %s is started already", row.id)
+
+    async def _start_of(self, row: RunRow) -> RunStart:
+        stored = await self.store.flow(row.flow, row.version)
+        if stored is None:
+            raise FlowNotFoundError(f"the graph of flow {row.flow!r} is not stored.", flow=row.flow)
+        codec = self._codec(row)
+        graph = Graph(decode_graph(stored.graph))
+        loaded = await load(self.store, codec, graph, row.id, blobs=self.runtime.blobs, row=row)
+        await self.runtime.blobs.materialise(loaded.pos, codec.registry)
+        return RunStart(
+            run=row.id,
+            tenant=row.tenant,
+            flow=row.flow,
+            version=row.version,
+            key=row.key,
+            engine=self.name,
+            graph=stored.graph,
+            position=Wire(codec.registry).position(loaded.pos),
+            typed=True,
+            heartbeat=self.cluster.address.heartbeat,
+        )
+
+    def _codec(self, row: RunRow) -> RecordCodec:
+        program = self.runtime.programs.get(row.version)
+        return (
+            RecordCodec(RecordRegistry()) if program is None else self.runtime.codec_for(program, row.tenant)
+        )
+
+    # ------------------------------------------------------------------ messages
+    async def tell(self, run: RunId, number: int, *, cancels: bool) -> bool:
+        """That a message is in the store; False: there is no such workflow (yet, or any more)."""
+        client = await self.cluster.connect()
+        handle = client.get_workflow_handle(run)
+        try:
+            if cancels:
+                await handle.cancel(rpc_timeout=_PATIENCE)
+            else:
+                await handle.signal(MAIL, number, rpc_timeout=_PATIENCE)
+        except RPCError as error:
+            if error.status is RPCStatusCode.NOT_FOUND:
+                return False
+            raise
+        return True
+
+    async def is_open(self, run: RunId) -> bool:
+        """Whether the cluster has a workflow of this run that has not ended. Raises RPCError."""
+        client = await self.cluster.connect()
+        try:
+            return (await client.get_workflow_handle(run).describe()).status in _OPEN
+        except RPCError as error:
+            if error.status is RPCStatusCode.NOT_FOUND:
+                return False
+            raise
+
+    def worker(self, **options: Any) -> Any:
+        from holdfast.drivers.temporal.worker import EngineWorker
+
+        return EngineWorker(self, **options)
+
+
+def require_runnable(program: Program, new: NewRun) -> None:
+    """Raises EngineError."""
+    graph = program.graph
+    why = None
+    if dialect_of(program.version) != CODED:
+        why = "it was made from a document or a pipeline"
+    elif program.budget is not None:
+        why = "it has a budget, whose reservations are not shared between workers of a cluster yet"
+    elif new.limit:
+        why = "it has a limit on its runs, and runs on a cluster are not queued yet"
+    if why is not None:
+        raise EngineError(
+            f"flow {graph.name!r} cannot run on a Temporal cluster: {why}.",
+            hint="Run it on the built-in workers: leave the engine out.",
+        )

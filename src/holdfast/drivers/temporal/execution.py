@@ -1,0 +1,374 @@
+"""One execution as its activity sees it: a part of the run's position, and the calls of its context.
+
+What the handler does is noted. Before an effect begins, its notes are in the store: a document of the
+execution, which only the activity with the newest revision may change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from holdfast.drivers.temporal.notes import apply_note
+from holdfast.drivers.temporal.payloads import ExecNote, Unwritten, Wire, encode_spec
+from holdfast.engine.decision import Decision, lists_checkpoint
+from holdfast.engine.messages import HandlerFinished
+from holdfast.errors import EngineError, LeaseLostError, StoreError
+from holdfast.model import idempotency_keys
+from holdfast.model.graph import Graph, HoldSpec, Node
+from holdfast.model.position import Exec, Position, Sub
+from holdfast.model.program import Program
+from holdfast.model.record_bodies import ChunkBody, ErrorInfo, IntentBody, SubstepBody, Usage
+from holdfast.runs.context.calls import OpenContext, SubstepCall, Suspended
+from holdfast.runs.context.skills import RunSkills
+from holdfast.runs.driver.budget_ledger import RunLedger
+from holdfast.runs.driver.runtime import Runtime
+from holdfast.runs.driver.services import RunServices
+from holdfast.store.protocols import Store
+from holdfast.store.rows import RunRow
+from holdfast.telemetry import NodePlace, crashpoint
+from holdfast.types.backoff import Backoff
+from holdfast.types.document import Document
+from holdfast.types.ids import RunId
+from holdfast.types.memory import Memory
+from holdfast.types.record import Body, Kind
+from holdfast.types.value import FrozenDict
+
+T = TypeVar("T")
+NOTES: Final = "exec_notes"
+"""The kind of the documents with the notes of executions."""
+FULL: Final = 256 * 1024
+"""Bytes of notes after which a script is entered again: each effect writes all of them."""
+_PAUSES: Final = Backoff(first=0.1, longest=5.0)
+
+
+class NotesDocument:
+    """The notes of one execution in the store. Its revision is its term: an activity that enters the
+    execution raises it, and then nothing of an earlier one is accepted."""
+
+    def __init__(self, store: Store, unwritten: Unwritten, scope: str, node: int, visit: int) -> None:
+        self._store = store
+        self._tenant = unwritten.tenant
+        self._name = f"{unwritten.run}/{scope}/{node}/{visit}"
+        self.where = f"run {unwritten.run}"
+        self._revision = 0
+        self.size = 0
+
+    async def enter(self) -> list[ExecNote]:
+        """Raise the term. What was noted under earlier ones."""
+        while True:
+            found = await self._store.document(self._tenant, NOTES, self._name)
+            body = b"" if found is None else found.body
+            if await self._put(body, 0 if found is None else found.revision):
+                return msgspec.msgpack.decode(body, type=list[ExecNote]) if body else []
+
+    async def write(self, notes: list[ExecNote]) -> None:
+        """Raises LeaseLostError if another activity has entered the execution."""
+        body = msgspec.msgpack.encode(notes)
+        if not await self._put(body, self._revision):
+            raise LeaseLostError(f"{self.where}: another worker has this execution")
+        self.size = len(body)
+
+    async def _put(self, body: bytes, expect: int) -> bool:
+        document = Document(tenant=self._tenant, kind=NOTES, name=self._name, body=body)
+        made = await self._store.put_document(document, expect=expect)
+        if made is not None:
+            self._revision = made.revision
+        return made is not None
+
+    async def drop(self) -> None:
+        await self._store.drop_document(self._tenant, NOTES, self._name)
+
+
+async def drop_notes(store: Store, tenant: str, run: str) -> None:
+    """Those of a run that has ended."""
+    for document in await store.documents(tenant, NOTES, prefix=f"{run}/"):
+        await store.drop_document(tenant, NOTES, document.name)
+
+
+class _NoItemStarts(dict[tuple[str, int, int], Any]):
+    def get(self, *_key: Any) -> Any:
+        """Each item of a map is an activity of its own: none knows when the others start. Raises
+        EngineError."""
+        raise EngineError(
+            "a map with a rate or a limit key cannot run on a Temporal cluster.",
+            hint="Run the flow on the built-in workers: leave the engine out.",
+        )
+
+
+class ExecSession:
+    """Implements `HandlerSession`."""
+
+    def __init__(self, runtime: Runtime, program: Program, row: RunRow, pos: Position) -> None:
+        self.services: RunServices = runtime
+        self.store = runtime.store
+        self.clock = runtime.clock
+        self.program = program
+        self.graph: Graph = program.graph
+        self.row = row
+        self.run = RunId(row.id)
+        self.pos = pos
+        self.codec = runtime.codec_for(program, row.tenant)
+        self.loop = asyncio.get_running_loop()
+        self.contexts: dict[tuple[str, int], OpenContext] = {}
+        self.answers: dict[tuple[str, int, str], asyncio.Future[Sub]] = {}
+        self.wake = asyncio.Event()
+        self.item_starts: dict[tuple[str, int, int], Any] = _NoItemStarts()
+        self.left_running: set[asyncio.Future[Any]] = set()
+
+    def graph_of(self, execution: Exec) -> Graph:
+        return self.pos.scope_graph(self.graph, self.pos.scopes[execution.scope])
+
+    def node(self, execution: Exec) -> Node:
+        return self.graph_of(execution).nodes[execution.node]
+
+    def program_of(self, execution: Exec) -> Program:
+        return self.program.at(self.pos.scopes[execution.scope].graph)
+
+    async def wait_for_code(self) -> None:
+        while self.left_running:
+            await asyncio.wait(self.left_running)
+
+    def where(self, execution: Any) -> NodePlace | None:
+        """For log lines and traces."""
+        return execution and NodePlace(
+            self.run,
+            self.row.flow,
+            execution.scope,
+            self.node(execution).id,
+            execution.visit,
+            execution.attempt,
+            execution.seq,
+        )
+
+    def leave_running(self, call: asyncio.Future[Any]) -> None:
+        """Code that was stopped and goes on: the run resumes without it."""
+
+    def timeout_of(self, execution: Any) -> float | None:
+        """In seconds."""
+        limit = None if execution is None else self.node(execution).timeout
+        return None if limit is None else limit / 1e6
+
+
+class ExecCalls:
+    """Implements `ContextCalls`."""
+
+    def __init__(self, session: ExecSession, stored: NotesDocument, wire: Wire) -> None:
+        self.session = session
+        self.stored = stored
+        self.wire = wire
+        self.notes: list[ExecNote] = []
+        self.skills = RunSkills()
+        self.ledger = RunLedger(self)
+        self.is_lost = False
+        # The handler is entered again at once: what it asks has to be in the store before it goes on.
+        self.again = False
+        self._written = 0
+        self._asked = False
+        self._writing = asyncio.Lock()
+
+    # ------------------------------------------------------------------ keys, code, files
+    def idempotency_key(self, execution: Exec, node: Node) -> str:
+        return idempotency_keys.idempotency_key(self.session.pos, execution, node)
+
+    def substep_key(self, execution: Exec, node: Node, ordinal: str) -> str:
+        return idempotency_keys.substep_key(self.session.pos, execution, node, ordinal)
+
+    def key_of(self, execution: Exec, node: Node, step: SubstepCall) -> str:
+        if not step.idempotent:
+            return ""
+        return step.key or self.substep_key(execution, node, step.ordinal)
+
+    def render(self, execution: Exec, text: str) -> str:
+        return idempotency_keys.render(self.session.pos, execution, text)
+
+    def code_of(self, execution: Exec) -> str:
+        program = self.session.program_of(execution)
+        return program.code.get(program.graph.nodes[execution.node].id, "")
+
+    def artifact_op(self, execution: Exec, name: str) -> str:
+        return self.session.graph_of(execution).spec.reducers.get(f"artifacts.{name}", "set")
+
+    def lists_turns(self, execution: Exec, node: Node) -> bool:
+        pos, graph = self.session.pos, self.session.graph_of(execution)
+        return any(
+            lists_checkpoint(pos, graph, node, moment, execution.scope) for moment in ("after", "before")
+        )
+
+    async def file(self, reference: Any) -> bytes:
+        session = self.session
+        read = session.services.attachments.read_for
+        return await self.when_available(partial(read, session.run, session.row.tenant, reference))
+
+    # ------------------------------------------------------------------ what is durable
+    async def committed(self, seq: int | None = None) -> None:
+        """Raises Suspended if the handler has asked something: a question is a row of the store only when the
+        workflow has it."""
+        if self._asked:
+            self.again = True
+            raise Suspended
+        await self._write()
+
+    async def reserved(self, seq: int) -> None:
+        await self._write()
+
+    async def _write(self) -> None:
+        async with self._writing:
+            if self._written == len(self.notes):
+                return
+            notes = list(self.notes)
+            try:
+                await self.when_available(partial(self.stored.write, notes))
+            except LeaseLostError:
+                self.is_lost = True
+                raise
+            self._written = len(notes)
+            crashpoint("after_note")
+
+    async def when_available(self, call: Callable[[], Awaitable[T]]) -> T:
+        return await while_unavailable(call)
+
+    # ------------------------------------------------------------------ effects and sub-steps
+    async def begin_effect(self, execution: Exec) -> None:
+        """Its intent is in the store: the records before this execution were appended, and it was entered."""
+        crashpoint("after_intent")
+
+    async def intend_step(self, execution: Exec, node: Node, step: SubstepCall) -> None:
+        if self.stored.size > FULL and not self.session.answers:
+            self.again = True
+            raise Suspended
+        body = IntentBody(
+            0, step.ordinal, self.key_of(execution, node, step), FrozenDict({"step": step.name})
+        )
+        self.note(Kind.intent, body, execution, node, effect=step.effect)
+        await self._write()
+        crashpoint("after_intent")
+
+    def note(
+        self,
+        kind: Kind,
+        body: Body,
+        execution: Exec,
+        node: Node,
+        *,
+        effect: str = "",
+        outcome: str = "",
+        listed: bool = False,
+    ) -> int:
+        raw = self.wire.codec.dump_body(body)
+        self._add(execution, ExecNote("record", kind, raw, effect, outcome, listed))
+        return self.session.pos.head
+
+    def _add(self, execution: Exec, note: ExecNote) -> None:
+        session = self.session
+        decision = Decision(session.graph, session.pos, session.clock.now())
+        apply_note(decision, execution, note, self.wire)
+        # Only after it could be applied: what the workflow cannot apply is an error of the handler.
+        self.notes.append(note)
+
+    async def note_substep(
+        self,
+        execution: Exec,
+        node: Node,
+        body: SubstepBody,
+        *,
+        effect: str = "",
+        outcome: str = "",
+        listed: bool = False,
+    ) -> None:
+        """The result of an effect and what was paid for are durable before the handler continues."""
+        outcome = outcome or ("success" if body.error is None else "fail")
+        known = body.ordinal in execution.step_intents
+        self.note(Kind.substep, body, execution, node, outcome=outcome, effect=effect, listed=listed)
+        crashpoint("after_substep")
+        paid = body.usage is not None and bool(body.usage.tokens or body.usage.cost)
+        if known or paid or listed:
+            await self._write()
+
+    def back_off(
+        self,
+        execution: Exec,
+        node: Node,
+        step: SubstepCall,
+        failures: int,
+        error: ErrorInfo,
+        usage: Usage | None,
+    ) -> None:
+        assert step.retry is not None
+        note = ExecNote("back_off", key=step.ordinal, name=step.name, spec=encode_spec(step.retry))
+        note.ordinal, note.error, note.usage = failures, error, usage
+        self._add(execution, note)
+
+    def continue_back_off(self, execution: Exec, node: Node, key: str) -> None:
+        self._add(execution, ExecNote("continue", key=key))
+
+    def decide_branches(self, execution: Exec, node: Node, body: SubstepBody, winner: str) -> None:
+        body.code = self.code_of(execution)
+        self._add(execution, ExecNote("branches", body=self.wire.codec.dump_body(body), key=winner))
+
+    def step_ended(self) -> None:
+        if self.session.answers:
+            self.session.wake.set()
+
+    def note_cost(self) -> None:
+        """Its result is in the history when the activity returns."""
+
+    def note_chunks(self, execution: Exec, node: Node, body: ChunkBody, *, now: bool) -> None:
+        if not self.is_lost:
+            self.note(Kind.chunk, body, execution, node)
+
+    # ------------------------------------------------------------------ questions and sleeps
+    def ask_inside(
+        self, execution: Exec, key: str, ordinal: int, spec: HoldSpec, context: dict[str, Any]
+    ) -> None:
+        note = ExecNote("ask", key=key, ordinal=ordinal, spec=encode_spec(spec), code=self.code_of(execution))
+        note.context = self.wire.dump(FrozenDict(context))
+        self._add(execution, note)
+        self._asked = True
+
+    def sleep_inside(self, execution: Exec, node: Node, key: str, seconds: float) -> None:
+        known = execution.subs.get(key)
+        wake = self.session.clock.now() + int(seconds * 1e6) if known is None else int(known.value)
+        self._add(execution, ExecNote("sleep", key=key, wake=wake))
+
+    async def wait_answer(self, execution: Exec, key: str, *, in_thread: bool) -> Sub:
+        known = execution.subs.get(key)
+        if known is not None and known.is_answered:
+            return known
+        if in_thread:
+            raise Suspended
+        session = self.session
+        where = (execution.scope, execution.node, key)
+        answer: asyncio.Future[Sub] = session.loop.create_future()
+        session.answers[where] = answer
+        session.wake.set()
+        try:
+            return await answer
+        finally:
+            session.answers.pop(where, None)
+
+    # ------------------------------------------------------------------ memory
+    def consistency(self, execution: Exec, node: Node) -> str:
+        return node.memory or self.session.graph_of(execution).spec.memory
+
+    def remember_at_settle(self, finished: HandlerFinished, memories: list[Memory]) -> None:
+        finished.memories = memories
+
+    def uncommitted_memories(self) -> list[Memory]:
+        return []
+
+
+async def while_unavailable(call: Callable[[], Awaitable[T]]) -> T:
+    """Without an end: an activity that waits for the store is alive, and its run waits with it."""
+    pauses = _PAUSES.pauses()
+    while True:
+        try:
+            return await call()
+        except StoreError as error:
+            if not error.retryable:
+                raise
+            await asyncio.sleep(next(pauses))

@@ -1,0 +1,278 @@
+"""What workflow and activities tell each other, as bytes.
+
+The workflow has no code of the flow: values of its types stay as they were stored, and conditions read their
+fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any, cast
+
+import msgspec
+
+from holdfast.checkpoint import decode_body, encode_body, pack, unpack
+from holdfast.checkpoint.envelope import decode_packed, encode_packed, pack_envelope
+from holdfast.checkpoint.read_opaque import Opaque, OpaqueRegistry
+from holdfast.checkpoint.registry import RegisteredType, TypeRegistry
+from holdfast.engine.messages import HandlerFinished, SubstepDoubted
+from holdfast.errors import CheckpointCorruptError
+from holdfast.model.graph import HoldSpec, RetryPolicy
+from holdfast.model.position import Exec, Position, new_scope
+from holdfast.model.record_bodies import BODY_TYPES, ErrorInfo, Usage
+from holdfast.model.snapshot import dump_position, load_position
+from holdfast.runs.record_codec import RecordCodec
+from holdfast.types.record import Body, Op, Record, Side
+
+
+class RunStart(msgspec.Struct, kw_only=True):
+    """What a workflow begins with: a new run, a fork, or the rest of a long one."""
+
+    run: str
+    tenant: str
+    flow: str
+    version: str
+    key: int  # of the run's row
+    engine: str  # who holds the lease
+    graph: bytes
+    position: bytes
+    typed: bool  # values from outside are fitted to the state's types
+    heartbeat: float
+    lost: dict[str, int] = {}  # how often each execution has lost its worker
+
+
+class Draft(msgspec.Struct, array_like=True):
+    """A record before it is encoded."""
+
+    seq: int
+    kind: int
+    at: int
+    node: str
+    visit: int
+    attempt: int
+    scope: str
+    effect: str
+    outcome: str
+    listed: bool
+    body: bytes
+    side: bytes = b""
+
+
+class Unwritten(msgspec.Struct, array_like=True):
+    """Records that are not known to be in the store, with where they go."""
+
+    run: str
+    key: int
+    tenant: str
+    flow: str
+    version: str
+    engine: str
+    drafts: list[Draft]
+
+
+class NodeCall(msgspec.Struct, kw_only=True):
+    unwritten: Unwritten
+    position: bytes
+    scope: str
+    node: int
+    probe: bool = False
+
+
+class ExecNote(msgspec.Struct, array_like=True):
+    """A call of a handler's context that changes its execution. `what`: record, ask, sleep, back_off,
+    continue or branches."""
+
+    what: str
+    kind: int = 0
+    body: bytes = b""
+    effect: str = ""
+    outcome: str = ""
+    listed: bool = False
+    key: str = ""
+    ordinal: int = 0
+    name: str = ""
+    wake: int = 0
+    spec: bytes = b""
+    context: bytes = b""
+    code: str = ""
+    error: ErrorInfo | None = None
+    usage: Usage | None = None
+
+
+class NodeReply(msgspec.Struct, kw_only=True):
+    """Neither `finished` nor `doubted`: the handler waits. `again`: it is entered again at once."""
+
+    notes: list[ExecNote] = []
+    finished: HandlerFinished | None = None
+    doubted: SubstepDoubted | None = None
+    again: bool = False
+
+
+class ProjectRequest(msgspec.Struct, kw_only=True):
+    """`idle`: the status of a run that now waits."""
+
+    unwritten: Unwritten
+    idle: str = ""
+
+
+class MailRequest(msgspec.Struct, kw_only=True):
+    unwritten: Unwritten
+    taken: list[int]
+
+
+class ExecPlace(msgspec.Struct, kw_only=True):
+    unwritten: Unwritten
+    scope: str
+    node: int
+    visit: int
+
+
+class FitRequest(msgspec.Struct, kw_only=True):
+    """Values from outside, to be fitted to the state's types: the changes of an answer, a map or a sub-flow
+    (`ops`), or without them the items that a map or sub-flow passes on."""
+
+    unwritten: Unwritten
+    position: bytes
+    scope: str
+    node: int
+    ops: list[Op] | None = None
+
+
+class FitReply(msgspec.Struct, kw_only=True):
+    ops: list[Op] = []
+    error: ErrorInfo | None = None
+
+
+class RecordValue(Opaque, Mapping[str, Any]):
+    """An instance of a type of the flow, where the flow's code is not loaded."""
+
+    __slots__ = ()
+
+    def __getitem__(self, name: str) -> Any:
+        return self._fields[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._fields)
+
+    def __len__(self) -> int:
+        return len(self._fields)
+
+    __eq__ = Opaque.__eq__
+    __hash__ = Opaque.__hash__
+
+    @property
+    def _fields(self) -> Mapping[str, Any]:
+        parts: object = self.parts
+        return cast("Mapping[str, Any]", parts) if isinstance(parts, Mapping) else {}
+
+
+class RecordRegistry(OpaqueRegistry):
+    """Reads every type; what was read is written back to the same bytes."""
+
+    def named(self, name: str) -> RegisteredType:
+        entry = self._by_name.get(name)
+        if entry is None:
+            cls = type(name, (RecordValue,), {"__slots__": ()})
+            entry = self._by_name[name] = self._by_type[cls] = RegisteredType(name, cls, _parts, cls)
+        return entry
+
+
+def _parts(value: Opaque) -> Any:
+    return value.parts
+
+
+class Wire:
+    """Encodes and decodes with one registry of types."""
+
+    def __init__(self, registry: TypeRegistry) -> None:
+        self.registry = registry
+        self.codec = RecordCodec(registry)
+
+    def position(self, pos: Position) -> bytes:
+        return self.dump(dump_position(pos))
+
+    def load(self, raw: bytes) -> Position:
+        return load_position(self.read(raw))
+
+    def draft(self, record: Record, body: Body) -> Draft:
+        side = b"" if record.side is None else msgspec.msgpack.encode(record.side)
+        return Draft(
+            record.seq, record.kind, record.at, record.node, record.visit, record.attempt, record.scope,
+            record.effect, record.outcome, record.listed, self.codec.dump_body(body), side,
+        )  # fmt: skip
+
+    def record(self, draft: Draft) -> tuple[Record, Any]:
+        side = msgspec.msgpack.decode(draft.side, type=Side) if draft.side else None
+        record = Record(
+            draft.seq, draft.kind, draft.at, 0, draft.node, draft.visit, draft.attempt, draft.scope,
+            draft.effect, draft.outcome, draft.listed, 0, b"", b"", side,
+        )  # fmt: skip
+        return record, self.codec.load_body(draft.kind, draft.body)
+
+    def reply(self, reply: NodeReply) -> bytes:
+        if reply.finished is not None:
+            reply = msgspec.structs.replace(reply, finished=self._packed(reply.finished))
+        return encode_body(reply)
+
+    def read_reply(self, raw: bytes) -> NodeReply:
+        reply = decode_body(raw, NodeReply)
+        if reply.finished is not None:
+            reply.finished = self._unpacked(reply.finished)
+        return reply
+
+    def _packed(self, finished: HandlerFinished) -> HandlerFinished:
+        return msgspec.structs.replace(
+            finished,
+            ops=self.pack_ops(finished.ops),
+            output=pack(finished.output, self.registry),
+            notes=pack(finished.notes, self.registry),
+        )
+
+    def _unpacked(self, finished: HandlerFinished) -> HandlerFinished:
+        return msgspec.structs.replace(
+            finished,
+            ops=self.unpack_ops(finished.ops),
+            output=unpack(finished.output, self.registry),
+            notes=unpack(finished.notes, self.registry),
+        )
+
+    def pack_ops(self, ops: list[Op]) -> list[Op]:
+        return [(p, k, o, pack(v, self.registry)) for p, k, o, v in ops]
+
+    def unpack_ops(self, ops: list[Op]) -> list[Op]:
+        return [(p, k, o, unpack(v, self.registry)) for p, k, o, v in ops]
+
+    def dump(self, value: Any) -> bytes:
+        return pack_envelope(encode_packed(pack(value, self.registry)))
+
+    def read(self, raw: bytes) -> Any:
+        return unpack(decode_packed(raw), self.registry)
+
+
+def encode_spec(spec: HoldSpec | RetryPolicy) -> bytes:
+    return msgspec.json.encode(spec)
+
+
+def decode_spec(raw: bytes, kind: type[Any]) -> Any:
+    return msgspec.json.decode(raw, type=kind)
+
+
+def _prepare_types() -> None:
+    """Workflows run in several threads, and two threads that meet a type for the first time at once crash the
+    decoder: each type is met here, when the module is imported."""
+    pos = Position("")
+    pos.scopes[""] = new_scope("", "", {"input": {}, "scratch": {}})
+    pos.execs["", 0] = Exec("", 0, 1, 0, 0)
+    load_position(dump_position(pos))
+    for kind in (RunStart, NodeCall, NodeReply, ProjectRequest, MailRequest, ExecPlace, FitRequest, FitReply):
+        with suppress(CheckpointCorruptError):
+            decode_body(pack_envelope(b"\x80"), kind)
+    for body in BODY_TYPES.values():
+        with suppress(CheckpointCorruptError):
+            decode_body(pack_envelope(b"\x90"), body)
+    msgspec.msgpack.decode(b"\x90", type=list[ExecNote])
+    msgspec.msgpack.decode(b"\x80", type=Side)
+
+
+_prepare_types()

@@ -1,0 +1,175 @@
+"""The store's journal of a run that an engine drives: what the workflow decided, appended in order.
+
+Only activities append, and the server schedules those after the decision is in its history: the store never
+has what the history has not.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from holdfast.checkpoint import Blob
+from holdfast.drivers.temporal.execution import drop_notes, while_unavailable
+from holdfast.drivers.temporal.payloads import Draft, Unwritten, Wire
+from holdfast.engine.decision import side_of
+from holdfast.errors import LeaseLostError, ProjectionConflictError, RunNotFoundError
+from holdfast.model.program import Program
+from holdfast.runs.driver.runtime import Runtime
+from holdfast.runs.hold_preparation import facts_of
+from holdfast.store.rows import RunRow
+from holdfast.telemetry import crashpoint
+from holdfast.types.ids import RunId
+from holdfast.types.lease import Lease
+from holdfast.types.record import Record, Refusal, RunBatch
+from holdfast.types.redaction import tenant_scope
+from holdfast.types.status import ENDED, PARKED, RunStatus
+
+TERM: Final = 1
+"""Of the lease that an engine has on its runs, from their creation to their end."""
+
+
+class JournalProjector:
+    """Appends to the runs of one store."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.runtime = runtime
+        self.store = runtime.store
+
+    async def row(self, unwritten: Unwritten) -> RunRow:
+        """Raises RunNotFoundError."""
+        return await self._read_row(RunId(unwritten.run))
+
+    async def _read_row(self, run: RunId) -> RunRow:
+        found = await while_unavailable(lambda: self.store.get_run(run))
+        if found is None:
+            raise RunNotFoundError(f"run {run} is not in the store of this worker.", run=run)
+        return found
+
+    async def append(self, program: Program, unwritten: Unwritten, idle: str = "") -> RunRow:
+        """All of the records are in the store when this returns. `idle`: the status of a run that now waits.
+        Raises ProjectionConflictError if the store has others."""
+        row = await self.row(unwritten)
+        if unwritten.drafts:
+            row = await self._append(program, row, unwritten.drafts)
+        if idle and row.status not in ENDED and row.status != idle:
+            lease = self._lease(row, unwritten)
+            await while_unavailable(lambda: self.store.set_idle(lease, status=RunStatus(idle)))
+        return row
+
+    async def _append(self, program: Program, row: RunRow, drafts: list[Draft]) -> RunRow:
+        wire = Wire(self.runtime.codec_for(program, row.tenant).registry)
+        encoded = [self._encode(program, row, wire, draft) for draft in drafts]
+        while True:
+            known = [record for record, _ in encoded if record.seq <= row.head]
+            if known:
+                await self._require_same(row, known)
+            fresh = [(record, blobs) for record, blobs in encoded if record.seq > row.head]
+            if not fresh:
+                return row
+            if await self._settle(program, row, fresh):
+                crashpoint("after_project")
+                return await self._appended(row, [record for record, _ in fresh])
+            # Another activity of this run was faster.
+            found = await self._read_row(row.id)
+            if found.head == row.head:
+                raise LeaseLostError(f"run {row.id} is not driven by an engine any more", run=row.id)
+            row = found
+
+    def _encode(self, program: Program, row: RunRow, wire: Wire, draft: Draft) -> tuple[Record, list[Blob]]:
+        record, body = wire.record(draft)
+        codec = self.runtime.codec_for(program, row.tenant)
+        side = record.side
+        if side is not None:
+            # Its timers are the engine's.
+            side.timers, side.close_timers, side.close_all_timers = [], [], False
+        blobs = codec.encode(record, body, TERM)
+        codec.clear()
+        codec.spilled.clear()
+        return record, blobs
+
+    async def _require_same(self, row: RunRow, records: list[Record]) -> None:
+        first, last = records[0].seq, records[-1].seq
+        stored = await while_unavailable(lambda: self.store.read(row.id, first=first, last=last))
+        there = {record.seq: record.digest for record in stored}
+        for record in records:
+            # What retention has pruned cannot be compared, and was once.
+            if record.seq >= row.horizon and there.get(record.seq) != record.digest:
+                raise ProjectionConflictError(
+                    f"run {row.id}: record {record.seq} of the store is not what its workflow decided.",
+                    hint="A workflow was reset, or two clusters drive one run. Nothing was written: go on "
+                    "with `holdfast rewind` from a checkpoint that is right.",
+                    run=row.id,
+                    seq=record.seq,
+                )
+
+    async def _settle(self, program: Program, row: RunRow, fresh: list[tuple[Record, list[Blob]]]) -> bool:
+        """False: the head of the run has moved."""
+        records = [record for record, _ in fresh]
+        await self._prepare(program, row, records)
+        blobs = [blob for _, found in fresh for blob in found]
+        if row.status in PARKED:
+            side = side_of(records[0])
+            side.status = side.status or RunStatus.running
+        batch = RunBatch(self._lease_of(row), records)
+        crashpoint("inside_project")
+        while True:
+            if blobs:
+                await while_unavailable(lambda: self.runtime.blobs.put_for(row.id, blobs))
+            (answer,) = await while_unavailable(lambda: self.store.settle([batch]))
+            if answer.refusal is not Refusal.put_blobs_again:
+                break
+        if answer.refusal is None:
+            self._published(batch)
+        return answer.refusal is None
+
+    def _published(self, batch: RunBatch) -> None:
+        runtime = self.runtime
+        runtime.settled += len(batch.records)
+        if runtime.observer is not None:
+            runtime.observer.committed(batch.lease, batch.records)
+        runtime.notify(batch.lease.run)
+
+    async def _prepare(self, program: Program, row: RunRow, records: list[Record]) -> None:
+        """The holds that they open: whom they go to, until when."""
+        runtime, facts = self.runtime, facts_of(row)
+        with tenant_scope(row.tenant):
+            for record in records:
+                if record.side is None or not record.side.holds:
+                    continue
+                if runtime.put_hold_states is not None:
+                    await runtime.put_hold_states(program, row, records, record.side)
+                await runtime.preparer.prepare(record.side, facts)
+
+    async def _appended(self, row: RunRow, records: list[Record]) -> RunRow:
+        found = await self._read_row(row.id)
+        if self.runtime.arbiter is not None:
+            for record in records:
+                for hold in record.side.holds if record.side is not None else ():
+                    # A policy may decide it at once; the answer reaches the workflow like any other.
+                    await self.runtime.arbiter.judge_here(hold.id)
+        if found.status in ENDED:
+            await drop_notes(self.store, found.tenant, found.id)
+            if found.parent_run is not None:
+                await self.runtime.tell_parent(found)
+        return found
+
+    def _lease(self, row: RunRow, unwritten: Unwritten) -> Lease:
+        return Lease(row.id, unwritten.key, TERM, unwritten.engine)
+
+    def _lease_of(self, row: RunRow) -> Lease:
+        return Lease(row.id, row.key, TERM, row.worker or "")
+
+
+def is_driven(row: RunRow, engine: str) -> bool:
+    """Whether the workflow of this run is to advance it."""
+    return row.worker == engine and row.term == TERM and row.status not in ENDED
+
+
+def stripped(record: Record) -> Record:
+    """Without what the engine does itself."""
+    if record.side is None:
+        return record
+    side = msgspec.structs.replace(record.side, timers=[], close_timers=[], close_all_timers=False)
+    return msgspec.structs.replace(record, side=side)

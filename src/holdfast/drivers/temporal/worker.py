@@ -1,0 +1,176 @@
+"""A worker of a cluster: it advances runs of the flows that it has, starts new ones, and delivers what was
+decided about them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from temporalio.service import RPCError
+from temporalio.worker import Worker
+from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
+
+from holdfast.drivers.temporal.activities import Activities
+from holdfast.drivers.temporal.client import queue_of
+from holdfast.drivers.temporal.reconcile import end_closed_runs
+from holdfast.drivers.temporal.workflow import RunWorkflow
+from holdfast.errors import EngineError, HoldfastError
+from holdfast.model.fingerprint import CODED, dialect_of
+from holdfast.runs.store_identity import store_identity
+from holdfast.store.rows import RunFilter, RunRow
+from holdfast.telemetry import log
+from holdfast.types.ids import RunId
+from holdfast.types.outbox import ENGINE_START, OutboxState
+
+if TYPE_CHECKING:
+    from holdfast.drivers.temporal.client import TemporalEngine
+
+PAUSE: Final = 0.25
+"""Seconds between two looks at the store, if nothing wakes it."""
+AGAIN: Final = 10.0
+"""Seconds after which a message that was not taken in is delivered again."""
+RECONCILE: Final = 30.0
+LEASE: Final = 30_000_000
+BATCH: Final = 100
+PAGE: Final = 1000
+_STICKY: Final = timedelta(seconds=2)
+# The classes that workflow code may use as they are. It uses the engine and the codec alone.
+RUNNER: Final = SandboxedWorkflowRunner(
+    restrictions=SandboxRestrictions.default.with_passthrough_modules("holdfast", "msgspec")
+)
+
+
+class EngineWorker:
+    """`lanes`: of the runs that it serves; None: the lanes of its flows. `cached`: workflows that stay in
+    memory."""
+
+    def __init__(
+        self,
+        engine: TemporalEngine,
+        *,
+        lanes: Sequence[str] | None = None,
+        cached: int = 1000,
+        grace: float = 10.0,
+    ) -> None:
+        self.engine = engine
+        self.runtime = engine.runtime
+        self.store = engine.store
+        self.lanes = lanes
+        self._cached = cached
+        self._grace = grace
+        self._stopping = asyncio.Event()
+        # When each message was delivered, by its number.
+        self._delivered: dict[int, float] = {}
+
+    async def serve(self) -> None:
+        """Until `stop`. Raises EngineError if the cluster cannot be used."""
+        client = await self.engine.cluster.connect()
+        address = self.engine.cluster.address
+        activities = Activities(self.runtime, address.heartbeat)
+        async with AsyncExitStack() as stack:
+            queues = await self.queues()
+            for queue in queues:
+                worker = Worker(
+                    client,
+                    task_queue=queue,
+                    workflows=[RunWorkflow],
+                    activities=activities.all(),
+                    workflow_runner=RUNNER,
+                    max_cached_workflows=self._cached,
+                    max_concurrent_activities=address.activities,
+                    max_concurrent_workflow_task_polls=max(address.pollers, 2),
+                    max_concurrent_activity_task_polls=address.pollers,
+                    sticky_queue_schedule_to_start_timeout=_STICKY,
+                    graceful_shutdown_timeout=timedelta(seconds=self._grace),
+                    # Heartbeats are as frequent as we send them.
+                    max_heartbeat_throttle_interval=timedelta(seconds=address.heartbeat / 3),
+                )
+                await stack.enter_async_context(worker)
+            log.info("serving %s", ", ".join(queues), extra={"engine": self.engine.name})
+            await self._dispatch()
+
+    async def queues(self) -> list[str]:
+        found: dict[str, None] = {}
+        store = await store_identity(self.store)
+        for program in self.runtime.programs.values():
+            if dialect_of(program.version) == CODED:
+                for lane in self.lanes or [program.graph.spec.lane]:
+                    found[queue_of(store, lane, program.graph.name, program.version)] = None
+        return list(found)
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    # ------------------------------------------------------------------ the store's side
+    async def _dispatch(self) -> None:
+        loop = asyncio.get_running_loop()
+        reconciled = loop.time()
+        stopping = asyncio.ensure_future(self._stopping.wait())
+        try:
+            while not self._stopping.is_set():
+                try:
+                    await self.deliver()
+                    if loop.time() > reconciled + RECONCILE:
+                        reconciled = loop.time()
+                        await end_closed_runs(self.engine)
+                except (HoldfastError, RPCError) as error:
+                    log.warning("the engine's messages are delivered later: %s", error)
+                waiting = asyncio.ensure_future(self.store.wait_change(PAUSE))
+                await asyncio.wait({waiting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+                if not waiting.done():
+                    waiting.cancel()
+                await asyncio.gather(waiting, return_exceptions=True)
+        finally:
+            stopping.cancel()
+
+    async def deliver(self) -> None:
+        """Start what was created, and tell live runs what was decided about them."""
+        await self._start_new()
+        async for row in self._live():
+            await self._tell(row)
+
+    async def _start_new(self) -> None:
+        for message in await self.store.claim_outbox(limit=BATCH, lease=LEASE, topics=(ENGINE_START,)):
+            row = None if message.run is None else await self.store.get_run(RunId(message.run))
+            try:
+                # Of another cluster: its own workers start it.
+                if message.payload != self.engine.name.encode() and row is not None:
+                    continue
+                if row is not None:
+                    await self.engine.start(row)
+            except (EngineError, RPCError) as error:
+                due = self.store.now() + LEASE // 10
+                await self.store.finish_outbox(
+                    message.id, attempt=message.attempts, state=OutboxState.waiting, error=str(error),
+                    due_at=due,
+                )  # fmt: skip
+                continue
+            await self.store.finish_outbox(message.id, attempt=message.attempts, state=OutboxState.done)
+
+    async def _live(self) -> AsyncIterator[RunRow]:
+        where, after = RunFilter(worker=self.engine.name, leased=True), None
+        while True:
+            rows = await self.store.list_runs(where, after=after, limit=PAGE)
+            for row in rows:
+                # Most have no message at all.
+                if row.inbox_seq:
+                    yield row
+            if len(rows) < PAGE:
+                return
+            after = (rows[-1].created_at, rows[-1].key)
+
+    async def _tell(self, row: RunRow) -> None:
+        now = asyncio.get_running_loop().time()
+        _, waiting = await self.store.pending(row.id)
+        due = [mail for mail in waiting if now - self._delivered.get(mail.id, -AGAIN) >= AGAIN]
+        if not due:
+            return
+        cancels = any(mail.kind == "cancel" for mail in due)
+        if await self.engine.tell(row.id, due[-1].id, cancels=cancels):
+            for mail in due:
+                self._delivered[mail.id] = now
+        if len(self._delivered) > 10 * PAGE:
+            self._delivered = {number: at for number, at in self._delivered.items() if now - at < AGAIN}

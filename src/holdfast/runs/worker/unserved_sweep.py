@@ -1,0 +1,64 @@
+"""Events for runs that wait for what no live worker has: one for each change, by any worker for all runs."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from holdfast.errors import StoreError
+from holdfast.model.fingerprint import CODED, dialect_of, requirements_in
+from holdfast.runs.unserved import live_workers, missing_of
+from holdfast.store.missing_means import missing_mark
+from holdfast.store.protocols import Store
+from holdfast.telemetry import log
+from holdfast.types.clock import Clock
+
+BATCH: Final = 200
+_OVERLAP: Final = 60_000_000  # microseconds; rows may become visible later than the instant in them
+
+
+class UnservedSweep:
+    """It asks for runs by version, and only for those of versions that require something."""
+
+    def __init__(self, store: Store, clock: Clock, *, every: float = 10.0) -> None:
+        self.store = store
+        self.clock = clock
+        self.every = every
+        self._required: dict[tuple[str, str], frozenset[str]] = {}
+        self._since = 0
+
+    async def sweep(self) -> int:
+        """How many events were added."""
+        await self._look()
+        if not any(self._required.values()):
+            return 0
+        versions = sorted({version for (_, version), words in self._required.items() if words})
+        alive = await live_workers(self.store)
+        added = 0
+        for runs in await self.store.waiting_runs(versions):
+            # While no worker is alive at all, every run waits for one; so the views say nothing either.
+            words = self._required.get((runs.flow, runs.version), frozenset())
+            missing = missing_of(runs.lane, words, alive) if alive else ()
+            if missing_mark(missing) != runs.mark:
+                while (count := await self.store.tell_missing(runs, missing, limit=BATCH)) == BATCH:
+                    added += count
+                added += count
+        while (count := await self.store.tell_taken(limit=BATCH)) == BATCH:
+            added += count
+        return added + count
+
+    async def _look(self) -> None:
+        """At the versions that were stored since the last look."""
+        rows = await self.store.flows(self._since - _OVERLAP if self._since else 0)
+        for row in rows:
+            if (row.name, row.version) not in self._required and dialect_of(row.version) != CODED:
+                self._required[row.name, row.version] = requirements_in(row.graph)
+        self._since = max((self._since, *(row.created_at for row in rows)))
+
+    async def serve(self) -> None:
+        """Until cancelled."""
+        while True:
+            try:
+                await self.sweep()
+            except StoreError as error:
+                log.warning("runs that no worker serves could not be reported: %s", error)
+            await self.clock.sleep(self.every)

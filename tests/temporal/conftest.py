@@ -1,0 +1,28 @@
+"""Runs on a real Temporal server. All of these tests are in one process, so that one server serves them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.flows.conftest import address_of
+from tests.services import temporal
+
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.xdist_group("temporal"))
+
+
+@pytest.fixture(scope="session")
+def engine() -> str:
+    return temporal.server().address()
+
+
+@pytest.fixture
+async def sqlite(tmp_path: Path) -> str:
+    return await address_of("sqlite", tmp_path)

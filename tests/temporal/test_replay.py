@@ -1,0 +1,53 @@
+"""Histories replay with the vendor's check, and a journal that is another one is not overwritten."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+pytest.importorskip("temporalio")
+
+from temporalio.worker import Replayer
+
+from holdfast import Holdfast
+from holdfast.drivers.temporal.payloads import RecordRegistry, Unwritten, Wire
+from holdfast.drivers.temporal.projection import JournalProjector
+from holdfast.drivers.temporal.worker import RUNNER
+from holdfast.drivers.temporal.workflow import RunWorkflow
+from holdfast.errors import ProjectionConflictError
+from holdfast.types.ids import RunId
+from tests.temporal.runs import engine_of, run, settled, workers
+from tests.temporal.test_runs import asks
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_history_of_a_run_replays(sqlite: str, engine: str) -> None:
+    flow = asks()
+    async with Holdfast(sqlite, engine=engine) as hf, workers(hf, flow):
+        waiting = await run(flow, hf)
+        await (await hf.service()).answer(waiting.holds[0].id, "yes")
+        assert (await settled(flow, hf, waiting.run_id)).completed
+        client = await (await engine_of(hf)).cluster.connect()
+        history = await client.get_workflow_handle(waiting.run_id).fetch_history()
+    await Replayer(workflows=[RunWorkflow], workflow_runner=RUNNER).replay_workflow(history)
+
+
+@pytest.mark.covers("TD-10")
+async def test_records_in_the_store_are_compared_and_never_replaced(sqlite: str, engine: str) -> None:
+    flow = asks()
+    async with Holdfast(sqlite, engine=engine) as hf, workers(hf, flow):
+        waiting = await run(flow, hf)
+        service = await hf.service()
+        row, wire = await service.get(waiting.run_id), Wire(RecordRegistry())
+        program, records = flow.program(), await service.store.read(RunId(waiting.run_id))
+        drafts = [wire.draft(record, wire.codec.decode(record)) for record in records[1:]]
+        name = (await engine_of(hf)).name
+        unwritten = Unwritten(row.id, row.key, row.tenant, row.flow, row.version, name, drafts)
+        projector = JournalProjector(service.runtime)
+        # The same ones again change nothing.
+        await projector.append(program, unwritten)
+        unwritten.drafts = [msgspec.structs.replace(drafts[0], outcome="fail"), *drafts[1:]]
+        with pytest.raises(ProjectionConflictError, match="record 1 of the store is not what"):
+            await projector.append(program, unwritten)
+        assert await service.store.read(RunId(waiting.run_id)) == records

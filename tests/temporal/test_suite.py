@@ -1,0 +1,44 @@
+"""The flows that run on every store run on a cluster, and end there as they do everywhere."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from holdfast import Flow, Holdfast
+from holdfast.testing.conformance.flows import FLOWS, FlowCase
+from tests.flows.conftest import address_of
+from tests.temporal.runs import assert_same, run, workers
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.covers("TD-45", "TD-12", "TD-2", "TD-6")
+@pytest.mark.parametrize(
+    ("store", "cached", "count"), [("sqlite", 1000, 1), ("postgres", 0, 3)], ids=["sqlite", "postgres"]
+)
+async def test_flows_of_every_store_end_the_same_on_a_cluster(
+    store: str, cached: int, count: int, tmp_path: Path, engine: str
+) -> None:
+    flows = [case.build() for case in FLOWS]
+    async with (
+        Holdfast(await address_of(store, tmp_path), engine=engine) as hf,
+        workers(hf, *flows, count=count, cached=cached),
+    ):
+        await asyncio.gather(*(_ends_as_expected(hf, *each) for each in zip(FLOWS, flows, strict=True)))
+
+
+async def _ends_as_expected(hf: Holdfast, case: FlowCase, flow: Flow) -> None:
+    result = await run(flow, hf, case.given)
+    if case.error is not None:
+        assert result.error is not None, case.name
+        assert result.error.code == case.error, case.name
+    else:
+        assert result.completed, (case.name, result)
+    if case.state is not None:
+        assert dict(result.state) == case.state, case.name
+    if case.artifacts is not None:
+        assert result.artifacts == case.artifacts, case.name
+    await assert_same(hf, result.run_id)

@@ -406,6 +406,7 @@ async def test_a_worker_runs_what_was_approved(memory: Holdfast) -> None:
     [
         ({"key": "{{nothing}}"}, "parameters"),
         ({"key": ""}, "1 to 255"),
+        ({"key": "charge-{order}"}, "not replaced. Write {{order}}"),
         ({"key": lambda order: 5}, "must be text"),
         ({"key": "{{order}}", "ignore": ["client"]}, "does not take"),
         ({"key": "{{order}}", "hold": {"options": ["yes"]}}, "'approve'"),

@@ -23,3 +23,10 @@ def test_a_key_is_made_of_the_arguments() -> None:
 def test_a_call_without_the_argument_of_its_key_is_refused(arguments: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="of tool 'refund'"):
         REFUND.key_of("refund", arguments)
+
+
+@pytest.mark.covers("IN-53")
+@pytest.mark.parametrize("key", ["refund", "refund-{order}", "{{order}}-{item}"])
+def test_a_key_that_does_not_tell_calls_apart_is_refused(key: str) -> None:
+    with pytest.raises(InputError, match="same for every call"):
+        read_effects({"refund": {"effect": "write", "idempotency_key": key}})

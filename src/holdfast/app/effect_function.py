@@ -19,7 +19,7 @@ from holdfast.model.annotations import named_types
 from holdfast.model.calls.boundary import call, call_plain
 from holdfast.model.expr.resolve import Path, Resolve, mapping_resolver
 from holdfast.model.expr.values import MISSING
-from holdfast.model.template import as_text, compile_template
+from holdfast.model.template import as_text, compile_template, single_braces
 from holdfast.runs.context.context import Context
 from holdfast.runs.driver.retryable_errors import is_declared
 from holdfast.types.ids import DEFAULT_TENANT, EFFECT_FLOW, RunId, effect_run_id
@@ -91,6 +91,7 @@ class EffectFunction:
         if self.name == "<lambda>":
             raise InputError("an effect is a lambda: all of them have one name.", hint="Give name=.")
         self.signature = _signature(fn, self.name)
+        self._require_filled(key)
         self.ignored = frozenset(self._named(ignore, "ignores")) | self._owner()
         self.question, self._hold = _question(hold, self.name)
         self.probe = probe
@@ -99,6 +100,14 @@ class EffectFunction:
         # Whether it may run again where it is not known whether it happened.
         self.is_repeatable = effect in REPEATABLE or in_doubt == "retry"
         self.flow = self._flow(effect, in_doubt, dict(policies), dict(settings))
+
+    def _require_filled(self, key: TextOfCall) -> None:
+        """Raises InputError for `refund-{order}`: it would be one key for all orders."""
+        for path in single_braces(key) if isinstance(key, str) else ():
+            raise InputError(
+                f"the key of the effect {self.name!r} has {{{path}}}, which is not replaced.",
+                hint=f"Write {{{{{path}}}}}.",
+            )
 
     def _named(self, given: Iterable[str], does: str) -> list[str]:
         """Names of parameters. Raises InputError for one that the function does not take."""

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple, cast
 
 from holdfast.errors import InputError
 from holdfast.model.expr import mapping_resolver
-from holdfast.model.template import TemplateRenderError, compile_template
+from holdfast.model.template import TemplateRenderError, compile_template, single_braces
 from holdfast.types.status import Effect
 
 _OPTIONS: Final = {"effect", "idempotency_key"}
@@ -59,4 +59,6 @@ def read_effect(given: Any, where: str) -> OperationEffect:
         raise InputError(f"{where}: the effect is one of {', '.join(Effect)}.", hint=hint) from error
     if not isinstance(key, str):
         raise InputError(f"{where}: the idempotency_key is a text.", hint=hint)
+    if key and (single_braces(key) or "{{" not in key):
+        raise InputError(f"{where}: the idempotency_key {key!r} is the same for every call.", hint=hint)
     return OperationEffect(effect, key)

@@ -36,11 +36,13 @@ __all__ = [
     "json_bytes",
     "parts_of",
     "shown_json",
+    "single_braces",
 ]
 
 _OPENING = re.compile(r"(\\*)\{\{")
 _PATH = re.compile(r"[^\W\d]\w*(?:\.(?:[^\W\d]\w*|[0-9]+))*")
 _CLOSED = re.compile(r"""(?:[^'"}]|\}(?!\})|'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")*\}\}""", re.DOTALL)
+_SINGLE = re.compile(r"(?<!\{)\{\s*(" + _PATH.pattern + r")\s*\}(?!\})")
 _EXAMPLE = "write a dotted path such as {{customer.name}} or {{items.0}}"
 
 
@@ -204,6 +206,12 @@ class Template:
 
     def __hash__(self) -> int:
         return hash(self.text)
+
+
+def single_braces(text: str) -> list[str]:
+    """Paths that stand in single braces, as in Python's own templates. They are plain text here, and often a
+    slip."""
+    return _SINGLE.findall(text)
 
 
 def compile_template(text: str) -> Template:

@@ -65,6 +65,8 @@ def options(*ids: str) -> tuple[Option, ...]:
     ("node", "rule"),
     [
         (Node(id="n", retry=RetryPolicy(attempts=0)), "retry-attempts"),
+        (Node(id="n", idempotency_key="refund-{order_id}"), "single-braces"),
+        (Node(id="n", idempotency_key="{{order_id}}-{amount}"), "single-braces"),
         (Node(id="n", retry=RetryPolicy(jitter=2.0)), "retry-jitter"),
         (Node(id="n", on_failure="explode"), "on-failure"),
         (Node(id="n", on_failure="route:nowhere"), "failure-route"),
@@ -134,6 +136,7 @@ def test_validation_refuses_what_cannot_work(node, rule):
         (Node(id="n", join=JoinPolicy(kind=JoinKind.any)), "join-single"),
         (Node(id="n", join=JoinPolicy(kind=JoinKind.quorum, count=1)), "join-single"),
         (Node(id="n", idempotency_key="constant"), "idempotency-key"),
+        (hold(timeout=1, prompt="Pay {amount}?"), "single-braces"),
         (hold(on_timeout="cancel"), "no-timeout"),
         (guard(reroute="first"), "reroute"),
     ],
@@ -147,6 +150,7 @@ def test_validation_warns_of_what_is_probably_a_slip(node, rule):
     "node",
     [
         hold(timeout=1),
+        hold(timeout=1, prompt="{{amount}} { amount: 1 } {} {other} {{ amount }}"),
         hold(timeout=1, on_timeout="escalate:role:cfo", prompt="{{amount}} {{decision}}"),
         hold(timeout=1, on_timeout="branch:first"),
         hold(timeout=1, on_timeout="default_option", options=(Option("no", "no", default=True),)),

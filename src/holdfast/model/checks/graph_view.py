@@ -10,7 +10,7 @@ from holdfast.model.checks.names import ReadableNames, StateFacts, near_name
 from holdfast.model.diagnostics import GraphProblem, Severity
 from holdfast.model.expr import Expr, ExprSyntaxError, Path, compile_expr, required_names
 from holdfast.model.graph import END, Edge, GraphSpec, Node
-from holdfast.model.template import Template, TemplateSyntaxError, compile_template
+from holdfast.model.template import Template, TemplateSyntaxError, compile_template, single_braces
 
 
 class ValidationView:
@@ -113,6 +113,7 @@ class ValidationView:
 
     def template(self, text: str, what: str, *, node: str) -> Template | None:
         """As `expression`, for text with placeholders."""
+        self._single_braces(text, what, node=node)
         if "{{" not in text:
             return None
         try:
@@ -123,6 +124,13 @@ class ValidationView:
         self._known(found.required, what, node=node, in_template=True)
         self._known(found.names - found.required, what, node=node, may_miss=True, in_template=True)
         return found
+
+    def _single_braces(self, text: str, what: str, *, node: str) -> None:
+        """A person who is shown `{amount}` decides without the amount."""
+        for path in single_braces(text):
+            if path.partition(".")[0] in (self.spec.fields or {}):
+                fix = f"write {{{{{path}}}}}"
+                self.warn("single-braces", f"{what} shows {{{path}}} as it is written", node=node, fix=fix)
 
     def _known(
         self,

@@ -9,6 +9,7 @@ from holdfast.model.checks.graph_view import ValidationView
 from holdfast.model.expr import PARTITIONS
 from holdfast.model.graph import JoinKind, Node
 from holdfast.model.reducer_marks import CUSTOM
+from holdfast.model.template import single_braces
 from holdfast.types.reducers import FIELD_REDUCERS
 from holdfast.types.status import REPEATABLE
 
@@ -123,6 +124,15 @@ def _join(view: ValidationView, node: Node) -> None:
 
 def _key(view: ValidationView, node: Node) -> None:
     if node.idempotency_key is None:
+        return
+    slips = single_braces(node.idempotency_key)
+    if slips:
+        view.error(
+            "single-braces",
+            f"its idempotency key has {{{slips[0]}}}, which is not replaced: all runs would share it",
+            node=node.id,
+            fix=f"write {{{{{slips[0]}}}}}",
+        )
         return
     if "{{" not in node.idempotency_key:
         view.warn(

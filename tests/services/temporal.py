@@ -39,7 +39,7 @@ class TemporalServer:
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.command = binary()
-        self._folder = folder
+        self.folder = folder
         (self.port,) = free_ports(1)
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -53,8 +53,8 @@ class TemporalServer:
     def start(self) -> None:
         command = [self.command, "server", "start-dev", "--headless", "--log-level", "error"]
         command += ["--ip", "127.0.0.1", "--port", str(self.port)]
-        command += ["--db-filename", str(self._folder / "temporal.db")]
-        with (self._folder / "log").open("ab") as log:
+        command += ["--db-filename", str(self.folder / "temporal.db")]
+        with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
         self._wait()
 
@@ -66,7 +66,7 @@ class TemporalServer:
             if subprocess.run(ask, capture_output=True, check=False, timeout=HANG).returncode == 0:
                 return
             time.sleep(0.05)
-        raise RuntimeError(f"the Temporal server did not start: {(self._folder / 'log').read_text()[-2000:]}")
+        raise RuntimeError(f"the Temporal server did not start: {(self.folder / 'log').read_text()[-2000:]}")
 
     def kill(self) -> None:
         if self._process is not None:

@@ -73,7 +73,7 @@ async def assert_same(hf: Holdfast, run_id: str) -> None:
     """The folded journal equals the position of the workflow (TD-12)."""
     service = await hf.service()
     engine = await engine_of(hf)
-    client = await engine.cluster.connect()
+    client = await engine.client()
     raw = await client.get_workflow_handle(run_id).query("holdfast.position", result_type=bytes)
     wire = Wire(RecordRegistry())
     there = wire.read(raw)

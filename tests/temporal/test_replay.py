@@ -28,7 +28,7 @@ async def test_history_of_a_run_replays(sqlite: str, engine: str) -> None:
         waiting = await run(flow, hf)
         await (await hf.service()).answer(waiting.holds[0].id, "yes")
         assert (await settled(flow, hf, waiting.run_id)).completed
-        client = await (await engine_of(hf)).cluster.connect()
+        client = await (await engine_of(hf)).client()
         history = await client.get_workflow_handle(waiting.run_id).fetch_history()
     await Replayer(workflows=[RunWorkflow], workflow_runner=RUNNER).replay_workflow(history)
 

@@ -63,7 +63,7 @@ async def test_signals_past_the_store_and_repeated_ones_change_nothing(sqlite: s
     flow = asks()
     async with Holdfast(sqlite, engine=engine) as hf, workers(hf, flow):
         waiting = await run(flow, hf)
-        client = await (await engine_of(hf)).cluster.connect()
+        client = await (await engine_of(hf)).client()
         for number in (99, 99, 12345):
             await client.get_workflow_handle(waiting.run_id).signal("holdfast.mail", number)
         service = await hf.service()
@@ -122,7 +122,7 @@ async def test_types_of_the_flow_are_known_to_its_activities_alone(sqlite: str, 
         done = await settled(flow, hf, waiting.run_id)
         assert done.error is not None
         assert "the answer to 'pick' does not fit the state" in done.error.message
-        client = await (await engine_of(hf)).cluster.connect()
+        client = await (await engine_of(hf)).client()
         history = await client.get_workflow_handle(waiting.run_id).fetch_history()
         scheduled = [e.activity_task_scheduled_event_attributes.activity_type.name for e in history.events]
         assert scheduled.count("holdfast.fit") == 1
@@ -133,7 +133,7 @@ async def test_types_of_the_flow_are_known_to_its_activities_alone(sqlite: str, 
 async def test_cancel_of_either_side_ends_run_and_workflow(sqlite: str, engine: str) -> None:
     flow = asks()
     async with Holdfast(sqlite, engine=engine) as hf, workers(hf, flow):
-        service, client = await hf.service(), await (await engine_of(hf)).cluster.connect()
+        service, client = await hf.service(), await (await engine_of(hf)).client()
         first, second = await asyncio.gather(run(flow, hf), run(flow, hf))
         await service.cancel(first.run_id, reason="too late", by="user:dana")
         await client.get_workflow_handle(second.run_id).cancel()
@@ -229,7 +229,7 @@ async def test_long_run_continues_in_new_histories(
         done = await run(flow, hf, {"n": 0})
         assert done.completed, done
         assert (done.state["n"], list(done.state["seen"])) == (41, list(range(41)))
-        client = await (await engine_of(hf)).cluster.connect()
+        client = await (await engine_of(hf)).client()
         found = await client.get_workflow_handle(done.run_id).describe()
         assert found.history_length < 80
         assert found.raw_description.workflow_execution_info.first_run_id != found.run_id

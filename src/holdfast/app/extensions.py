@@ -115,7 +115,7 @@ class StoredDialect(Protocol):
 class EngineLink(Protocol):
     """An engine beside the built-in workers, as an instance is given it."""
 
-    def require_store(self, address: str, *, clock: bool, encrypted: bool) -> None:
+    def require_store(self, address: str, *, clock: bool) -> None:
         """Raises EngineError for a store that it cannot be used with."""
         ...
 

@@ -215,7 +215,6 @@ class Holdfast(StoreServices, EffectDeclarations):
         self._memory = memory
         self._embed = embed
         self._keys = keys
-        self._is_encrypted = False
         named = os.environ.get("HOLDFAST_ENGINE") if engine is None else engine
         self._engine = ENGINES.load()(named) if named else None
         # Imported with the first instance: a program that only declares flows needs none of it.
@@ -283,7 +282,6 @@ class Holdfast(StoreServices, EffectDeclarations):
         from holdfast.runs.encryption.cipher import FieldCipher
         from holdfast.runs.encryption.store import with_encryption
 
-        self._is_encrypted = True
         return with_encryption(store, FieldCipher(ring))
 
     async def service(self) -> RunService:
@@ -366,9 +364,7 @@ class Holdfast(StoreServices, EffectDeclarations):
         self._runtimes.add(runtime)
         service = RunService(runtime)
         if self._engine is not None:
-            self._engine.require_store(
-                str(self._given), clock=self._clock is not None, encrypted=self._is_encrypted
-            )
+            self._engine.require_store(str(self._given), clock=self._clock is not None)
             runtime.engine = self._engine.open(service)
         for callback in self._on_service:
             callback(service)

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from holdfast.checkpoint.compress import compress, decompress
+from holdfast.checkpoint.compress import compress, decompress, library
 from holdfast.checkpoint.error_path import locate
 from holdfast.checkpoint.size_limit import MAX_SIZE, require_value_size
 from holdfast.checkpoint.upcast import VERSION, upcast
@@ -117,6 +117,13 @@ def unpack_envelope(data: bytes, *, limit: int = MAX_SIZE) -> tuple[int, bytes |
         )
     rest = memoryview(data)[1:]
     return version, decompress(rest, limit) if header & _ZSTD else rest
+
+
+def content_size(data: bytes) -> int:
+    """Encoded bytes in an envelope that we made: before it was compressed."""
+    if not data[0] & _ZSTD:
+        return len(data) - 1
+    return int(library().get_frame_info(memoryview(data)[1:]).decompressed_size)
 
 
 def record_digest(

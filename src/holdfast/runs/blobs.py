@@ -168,6 +168,14 @@ class BlobStore:
     async def put_for(self, run: RunId, blobs: list[Blob]) -> None:
         await (await self.of_run(run)).put(blobs)
 
+    async def keep_for(self, run: RunId, blob: Blob) -> None:
+        """Put a blob that no record names: the run refers to it until its records are pruned."""
+        here = await self.of_run(run)
+        while True:
+            await here.put([blob])
+            if await self.store.keep_blob(run, here.address(blob.ref.digest)):
+                return
+
     async def put(self, blobs: list[Blob]) -> None:
         """Blobs go first: an orphan blob is garbage, a missing blob is data loss."""
         for blob in blobs:

@@ -291,6 +291,11 @@ class BlobRows(Protocol):
 
     async def blob(self, digest: bytes) -> tuple[int, bytes | None] | None: ...
 
+    async def keep_blob(self, run: RunId, digest: bytes) -> bool:
+        """The run refers to this blob from now on, without a record that names it. False: it is not stored or
+        condemned, and has to be put again."""
+        ...
+
     async def condemn_blobs(self, *, older_than: int, limit: int) -> list[bytes]:
         """Mark and return unreferenced rows older than that instant; a settle that names one is refused with
         put_blobs_again until the blob is put again."""

@@ -29,7 +29,7 @@ class TemporalLink:
             ) from error
         self.cluster = Cluster(self.address)
 
-    def require_store(self, address: str, *, clock: bool, encrypted: bool) -> None:
+    def require_store(self, address: str, *, clock: bool) -> None:
         """Raises EngineError for a store that the workers of a cluster cannot share."""
         why = None
         if clock:
@@ -38,8 +38,6 @@ class TemporalLink:
             why = "the store is in the memory of one process"
         elif address.startswith("sqlite") and not self.address.is_local:
             why = "the store is a file of this machine, and the cluster is on another"
-        elif encrypted:
-            why = "the store is encrypted, and what goes through the cluster is not yet"
         if why is not None:
             raise EngineError(
                 f"runs cannot be driven by {self.address.name}: {why}.",

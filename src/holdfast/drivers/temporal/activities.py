@@ -15,6 +15,7 @@ from temporalio import activity
 from temporalio.exceptions import ApplicationError
 
 from holdfast.checkpoint import decode_body, encode_body, pack
+from holdfast.checkpoint.envelope import content_size
 from holdfast.drivers.temporal.execution import ExecCalls, ExecSession, NotesDocument, while_unavailable
 from holdfast.drivers.temporal.payloads import (
     ExecNote,
@@ -47,8 +48,8 @@ from holdfast.types.redaction import begin_hiding, enter_tenant
 
 CONFLICT = "ProjectionConflictError"
 """The type of the failure that ends a run whose journal is another one."""
-LARGEST = 1_500_000
-"""Bytes of state and result of a node: a payload of the server is 2 MB at most."""
+LARGEST = 16 * 2**20
+"""Bytes of state and result of a node: the workflow reads them with each step, within two seconds."""
 _BEATS = 3  # heartbeats in the time after which a silent worker is lost
 
 
@@ -91,18 +92,29 @@ class Activities:
             calls.skills = await load_skills(session.store, row, session.pos.skills)
         reply = await _Performance(session, calls).run(execution, probe=call.probe)
         reply.notes = calls.notes
-        raw = wire.reply(reply)
-        if reply.finished is not None and len(raw) + len(call.position) > LARGEST:
-            # The server would refuse it, and the workflow with it.
-            error = ValueTooLargeError(
-                f"what node {session.node(execution).id!r} returns makes the state of the run larger than "
-                f"{LARGEST:,} bytes, more than an activity of a cluster can carry.",
-                hint="Keep large values in files or blobs, and pass their names on.",
-            )
-            program, node = session.program_of(execution), session.node(execution)
-            failed = failure(node, program.handlers.get(node.id), execution, error, reply.finished.duration)
-            raw = wire.reply(NodeReply(notes=calls.notes, finished=failed))
-        return raw
+        return self._encode(wire, session, execution, reply, content_size(call.position))
+
+    def _encode(
+        self, wire: Wire, session: ExecSession, execution: Exec, reply: NodeReply, state: int
+    ) -> bytes:
+        """`state`: encoded bytes of the state. A result that is too large fails the node here: the workflow
+        would stop at it without an end."""
+        try:
+            raw = wire.reply(reply)
+            if reply.finished is None or content_size(raw) + state <= LARGEST:
+                return raw
+        except ValueTooLargeError:
+            pass
+        node = session.node(execution)
+        error = ValueTooLargeError(
+            f"with what node {node.id!r} returns, the state of the run is larger than {LARGEST:,} bytes, "
+            "more than a run on a cluster can carry.",
+            hint="Keep large values in files or blobs, and pass their names on.",
+        )
+        handler = session.program_of(execution).handlers.get(node.id)
+        duration = reply.finished.duration if reply.finished is not None else 0
+        failed = failure(node, handler, execution, error, duration)
+        return wire.reply(NodeReply(notes=reply.notes, finished=failed))
 
     # ------------------------------------------------------------------ the store
     @activity.defn(name="holdfast.project")

@@ -13,6 +13,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from holdfast.checkpoint import encode_body
 from holdfast.drivers.temporal.address import EngineAddress
+from holdfast.drivers.temporal.payload_codec import converter_for
 from holdfast.drivers.temporal.payloads import RecordRegistry, RunStart, Wire
 from holdfast.drivers.temporal.projection import is_driven, stripped
 from holdfast.engine.decision import side_of
@@ -119,6 +120,12 @@ class TemporalEngine:
         self.service = service
         self.runtime = service.runtime
         self.store = service.store
+        self._converter = converter_for(self.runtime.blobs)
+
+    async def client(self) -> Client:
+        """Reads and writes the payloads of runs. Raises EngineError."""
+        found = await self.cluster.connect()
+        return Client(found.service_client, namespace=found.namespace, data_converter=self._converter)
 
     # ------------------------------------------------------------------ new runs
     def enlist(self, program: Program, new: NewRun) -> None:
@@ -142,12 +149,12 @@ class TemporalEngine:
         """Doing it twice has one effect."""
         if not is_driven(row, self.name):
             return
-        client = await self.cluster.connect()
-        start = await self._start_of(row)
+        client = await self.client()
+        start, graph = await self._start_of(row)
         try:
             await client.start_workflow(
                 WORKFLOW,
-                encode_body(start),
+                args=[encode_body(start), graph],
                 id=row.id,
                 task_queue=queue_of(await store_identity(self.store), row.lane, row.flow, row.version),
                 id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
@@ -157,7 +164,8 @@ class TemporalEngine:
         except WorkflowAlreadyStartedError:
             log.debug("run %s is started already", row.id)
 
-    async def _start_of(self, row: RunRow) -> RunStart:
+    async def _start_of(self, row: RunRow) -> tuple[RunStart, bytes]:
+        """And the graph: a payload of its own, which runs share where it is large."""
         stored = await self.store.flow(row.flow, row.version)
         if stored is None:
             raise FlowNotFoundError(f"the graph of flow {row.flow!r} is not stored.", flow=row.flow)
@@ -165,18 +173,18 @@ class TemporalEngine:
         graph = Graph(decode_graph(stored.graph))
         loaded = await load(self.store, codec, graph, row.id, blobs=self.runtime.blobs, row=row)
         await self.runtime.blobs.materialise(loaded.pos, codec.registry)
-        return RunStart(
+        start = RunStart(
             run=row.id,
             tenant=row.tenant,
             flow=row.flow,
             version=row.version,
             key=row.key,
             engine=self.name,
-            graph=stored.graph,
             position=Wire(codec.registry).position(loaded.pos),
             typed=True,
             heartbeat=self.cluster.address.heartbeat,
         )
+        return start, stored.graph
 
     def _codec(self, row: RunRow) -> RecordCodec:
         program = self.runtime.programs.get(row.version)
@@ -187,7 +195,7 @@ class TemporalEngine:
     # ------------------------------------------------------------------ messages
     async def tell(self, run: RunId, number: int, *, cancels: bool) -> bool:
         """That a message is in the store; False: there is no such workflow (yet, or any more)."""
-        client = await self.cluster.connect()
+        client = await self.client()
         handle = client.get_workflow_handle(run)
         try:
             if cancels:
@@ -202,7 +210,7 @@ class TemporalEngine:
 
     async def is_open(self, run: RunId) -> bool:
         """Whether the cluster has a workflow of this run that has not ended. Raises RPCError."""
-        client = await self.cluster.connect()
+        client = await self.client()
         try:
             return (await client.get_workflow_handle(run).describe()).status in _OPEN
         except RPCError as error:

@@ -35,7 +35,6 @@ class RunStart(msgspec.Struct, kw_only=True):
     version: str
     key: int  # of the run's row
     engine: str  # who holds the lease
-    graph: bytes
     position: bytes
     typed: bool  # values from outside are fitted to the state's types
     heartbeat: float

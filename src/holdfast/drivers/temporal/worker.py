@@ -67,7 +67,7 @@ class EngineWorker:
 
     async def serve(self) -> None:
         """Until `stop`. Raises EngineError if the cluster cannot be used."""
-        client = await self.engine.cluster.connect()
+        client = await self.engine.client()
         address = self.engine.cluster.address
         activities = Activities(self.runtime, address.heartbeat)
         async with AsyncExitStack() as stack:

@@ -143,6 +143,7 @@ class RunWorkflow:
         self._start: RunStart
         self._pos: Position
         self._graph: Graph
+        self._encoded: bytes
 
     # ------------------------------------------------------------------ from outside
     @workflow.signal(name="holdfast.mail")
@@ -156,9 +157,9 @@ class RunWorkflow:
 
     # ------------------------------------------------------------------ the loop
     @workflow.run
-    async def run(self, raw: bytes) -> str:
+    async def run(self, raw: bytes, graph: bytes) -> str:
         self._start = start = decode_body(raw, RunStart)
-        self._graph = _graph(start.graph)
+        self._graph, self._encoded = _graph(graph), graph
         self._pos = self._wire.load(start.position)
         self._acked = self._pos.head
         self._lost = dict(start.lost)
@@ -547,4 +548,4 @@ class RunWorkflow:
             return
         crashpoint("before_continue")
         rest = msgspec.structs.replace(self._start, position=self._wire.position(self._pos), lost=self._lost)
-        workflow.continue_as_new(encode_body(rest))
+        workflow.continue_as_new(args=[encode_body(rest), self._encoded])

@@ -130,7 +130,7 @@ PLAIN = frozenset({
     "graph_threads", "drop_graph_rows", "copy_graph_thread", "claim_graph_thread",
     "extend_graph_claims", "release_graph_claim",
     "put_flow", "flow", "flows", "put_code", "code",
-    "put_blob", "blob", "condemn_blobs", "drop_blobs",
+    "put_blob", "blob", "keep_blob", "condemn_blobs", "drop_blobs",
     "projected_to", "projections", "blank_projections",
     "stored_rows", "rewrite", "blobs_of", "replace_blob_reference", "replace_blob",
 })  # fmt: skip

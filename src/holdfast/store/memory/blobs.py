@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from holdfast.store.rows import FlowRow
+    from holdfast.types.ids import RunId
 
 
 class MemoryBlobs(MemoryTables):
@@ -34,6 +35,16 @@ class MemoryBlobs(MemoryTables):
         with self._lock:
             blob = self._blobs.get(digest)
             return None if blob is None else (blob.size, blob.data)
+
+    async def keep_blob(self, run: RunId, digest: bytes) -> bool:
+        with self._lock:
+            blob, owner = self._blobs.get(digest), self._ids.get(run)
+            if blob is None or blob.condemned:
+                return False
+            if owner is not None:
+                owner.blobs.add(digest)
+                blob.runs.add(owner.key)
+            return True
 
     async def condemn_blobs(self, *, older_than: int, limit: int) -> list[bytes]:
         with self._lock:

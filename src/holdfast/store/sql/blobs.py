@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from holdfast.store.rows import FlowRow
 from holdfast.store.sql.connection import Conn, Row
+from holdfast.types.ids import RunId
 
 # A repeated put resets the age: a record may be about to refer to the blob.
 _PUT = """
@@ -26,6 +27,9 @@ _CONDEMN = f"""
 UPDATE @blobs AS blobs SET condemned = true WHERE digest = ANY(?::bytea[]) AND {UNUSED} RETURNING digest"""
 # Locked, so that the collector skips them until this transaction has added its references.
 _STANDING = "SELECT digest FROM @blobs WHERE digest = ANY(?::bytea[]) AND NOT condemned FOR SHARE"
+_KEEP = """
+INSERT INTO @blob_refs (run_key, digest) SELECT key, ?::bytea FROM @runs WHERE id = ?
+ON CONFLICT DO NOTHING"""
 _PUT_FLOW = """
 INSERT INTO @flows (name, version, created_at, graph) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"""
 _FLOW = "SELECT name, version, graph, created_at FROM @flows"
@@ -50,6 +54,13 @@ async def missing_blob(conn: Conn, named: Iterable[bytes]) -> bytes | None:
         return None
     there = {digest for (digest,) in await conn.rows(_STANDING, digests)}
     return next((digest for digest in digests if digest not in there), None)
+
+
+async def keep(conn: Conn, _now: int, run: RunId, digest: bytes) -> bool:
+    if await missing_blob(conn, [digest]) is not None:
+        return False
+    await conn.run(_KEEP, digest, run)
+    return True
 
 
 async def condemn(conn: Conn, _now: int, older_than: int, limit: int) -> list[bytes]:

@@ -189,6 +189,9 @@ class SqlStore(SqlHolds, SqlQueues, SqlLimits, SqlSchedules, SqlFleet, SqlProjec
             )
         )
 
+    async def keep_blob(self, run: RunId, digest: bytes) -> bool:
+        return await self._write(partial(blobs.keep, run=run, digest=digest))
+
     async def condemn_blobs(self, *, older_than: int, limit: int) -> list[bytes]:
         return await self._write(partial(blobs.condemn, older_than=older_than, limit=limit))
 

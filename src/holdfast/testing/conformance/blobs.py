@@ -59,6 +59,19 @@ class BlobSuite:
         assert await condemn(kit) == []
         assert await kit.store.blob(A) is None
 
+    @pytest.mark.covers("D-37")
+    async def test_blob_that_a_run_keeps_without_a_record_stays_with_the_run(self, kit: StoreKit) -> None:
+        run = (await kit.created()).id
+        assert not await kit.store.keep_blob(run, A)
+        await kit.store.put_blob(A, 1, b"a")
+        for _ in range(2):
+            assert await kit.store.keep_blob(run, A)
+        await kit.store.put_blob(B, 1, b"b")
+        kit.clock.advance(days=365)
+        assert await condemn(kit) == [B]
+        assert not await kit.store.keep_blob(run, B)
+        assert await kit.store.blobs_of(run) == [A]
+
     @pytest.mark.covers("HOLD-FORM-03", "D-37")
     async def test_blob_that_a_hold_names_is_kept_until_it_is_let_go(self, kit: StoreKit) -> None:
         hold = await asked(kit)

@@ -1,0 +1,101 @@
+"""What goes through the cluster: compressed, encrypted where the store is, and large payloads in the store's
+blobs.
+
+The cluster sees the ids of runs, the names of tenants, flows and nodes, and nothing that flows compute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import TYPE_CHECKING, Final
+
+from temporalio.api.common.v1 import Payload
+from temporalio.converter import (
+    DataConverter,
+    DefaultFailureConverterWithEncodedAttributes,
+    PayloadCodec,
+    SerializationContext,
+    WithSerializationContext,
+)
+
+from holdfast.checkpoint import Blob
+from holdfast.checkpoint.compress import WORTH_TRYING
+from holdfast.checkpoint.envelope import pack_envelope, unpack_envelope
+from holdfast.checkpoint.size_limit import SPILL_OVER
+from holdfast.drivers.temporal.execution import while_unavailable
+from holdfast.errors import BlobMissingError
+from holdfast.types.ids import RunId
+from holdfast.types.value import BlobRef
+
+if TYPE_CHECKING:
+    from holdfast.runs.blobs import BlobStore
+
+_ENCODING: Final = "encoding"
+INLINE: Final = b"binary/holdfast"
+IN_BLOB: Final = b"binary/holdfast-blob"
+
+
+class RunPayloadCodec(PayloadCodec, WithSerializationContext):
+    """Of the payloads of one run; without a run, of those of none."""
+
+    def __init__(self, blobs: BlobStore, run: str = "") -> None:
+        self._blobs = blobs
+        self._run = RunId(run)
+
+    def with_context(self, context: SerializationContext) -> RunPayloadCodec:
+        return RunPayloadCodec(self._blobs, getattr(context, "workflow_id", None) or "")
+
+    async def encode(self, payloads: Sequence[Payload]) -> list[Payload]:
+        return [await self._encode(payload) for payload in payloads]
+
+    async def decode(self, payloads: Sequence[Payload]) -> list[Payload]:
+        return [await self._decode(payload) for payload in payloads]
+
+    async def _encode(self, payload: Payload) -> Payload:
+        if self._blobs.encrypted is None and len(payload.data) <= WORTH_TRYING:
+            return payload
+        data, encoding = pack_envelope(payload.SerializeToString()), INLINE
+        if len(data) > SPILL_OVER:
+            blob = Blob(BlobRef(sha256(data).digest(), len(data)), data)
+            # Blobs go first: a history that names a missing one cannot be read.
+            await while_unavailable(lambda: self._blobs.keep_for(self._run, blob))
+            data, encoding = blob.ref.digest, IN_BLOB
+        return Payload(metadata={_ENCODING: encoding}, data=await self._encrypted(data))
+
+    async def _encrypted(self, data: bytes) -> bytes:
+        """A digest, too: of a short content it could be guessed."""
+        store = self._blobs.encrypted
+        if store is None:
+            return data
+        tenant = await while_unavailable(lambda: store.tenant_of(self._run))
+        return store.cipher.encrypt_bytes(data, tenant, "payload", self._run)
+
+    async def _decode(self, payload: Payload) -> Payload:
+        encoding, data = payload.metadata.get(_ENCODING), payload.data
+        if encoding not in (INLINE, IN_BLOB):
+            return payload
+        if self._blobs.encrypted is not None:
+            data = self._blobs.encrypted.cipher.decrypt_bytes(data, "payload", self._run)
+        if encoding == IN_BLOB:
+            data = await while_unavailable(lambda: self._content(data))
+        return Payload.FromString(bytes(unpack_envelope(data)[1]))
+
+    async def _content(self, digest: bytes) -> bytes:
+        found = await (await self._blobs.of_run(self._run)).content(digest)
+        if found is None or sha256(found).digest() != digest:
+            raise BlobMissingError(
+                f"run {self._run}: the blob {digest.hex()} that its history names is "
+                f"{'missing' if found is None else 'damaged'}.",
+                hint="Restore the blob folder or the database from a backup; the run waits meanwhile.",
+                digest=digest.hex(),
+            )
+        return found
+
+
+def converter_for(blobs: BlobStore) -> DataConverter:
+    """Texts of failures are payloads like any other."""
+    return DataConverter(
+        payload_codec=RunPayloadCodec(blobs),
+        failure_converter_class=DefaultFailureConverterWithEncodedAttributes,
+    )

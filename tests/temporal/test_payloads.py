@@ -1,0 +1,125 @@
+"""What goes through the cluster: encrypted where the store is, large values in blobs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("temporalio")
+
+from temporalio.worker import Replayer
+
+from holdfast import Context, Flow, Holdfast
+from holdfast.checkpoint.keys import EVERYBODY
+from holdfast.drivers.temporal.activities import LARGEST
+from holdfast.drivers.temporal.payload_codec import converter_for
+from holdfast.drivers.temporal.worker import RUNNER
+from holdfast.drivers.temporal.workflow import RunWorkflow
+from holdfast.runs.collect_blobs import collect_blobs
+from tests.services import temporal
+from tests.storage.canary import CANARY, ring
+from tests.temporal.runs import assert_same, engine_of, run, settled, workers
+
+pytestmark = pytest.mark.anyio
+
+
+def secret(name: str) -> Flow:
+    flow = Flow(name)
+
+    @flow.script
+    async def script(state: Any, ctx: Context) -> dict[str, Any]:
+        said = await ctx.step("say", lambda: f"{CANARY} said", effect="external")
+        reply = await ctx.ask(f"May {CANARY} go?", options=["yes", "no"])
+        return {"said": said, "large": CANARY * 9000, "answer": reply.comment}
+
+    @flow.node(effect="pure")
+    async def fail(state: Any) -> None:
+        raise ValueError(f"{CANARY} went wrong")
+
+    flow.edge("script", "fail")
+    return flow
+
+
+def dump(server: temporal.TemporalServer) -> bytes:
+    return b"".join(file.read_bytes() for file in sorted(server.folder.glob("temporal.db*")))
+
+
+@pytest.mark.covers("TD-30", "TD-32")
+async def test_server_has_no_input_answer_or_error_of_an_encrypted_store(tmp_path: Path) -> None:
+    server = temporal.TemporalServer(tmp_path / "server")
+    server.start()
+    try:
+        engine = server.address()
+        for name, keys in (("closed", ring("acme", EVERYBODY)), ("open", None)):
+            flow = secret(name)
+            async with (
+                Holdfast(f"sqlite:{tmp_path / name}.db", engine=engine, keys=keys) as hf,
+                workers(hf, flow, cached=0),
+            ):
+                waiting = await run(flow, hf, {"given": CANARY}, tenant="acme")
+                assert waiting.holds, waiting
+                service = await hf.service()
+                await service.answer(waiting.holds[0].id, "yes", comment=f"{CANARY} may")
+                done = await settled(flow, hf, waiting.run_id)
+                assert f"{CANARY} went wrong" in done.error.message
+                assert (done.state["said"], done.state["answer"]) == (f"{CANARY} said", f"{CANARY} may")
+                await assert_same(hf, waiting.run_id)
+            # The second store is not encrypted: there the same search finds it.
+            assert (CANARY.encode() in dump(server)) == (keys is None), name
+            assert waiting.run_id.encode() in dump(server)
+    finally:
+        server.kill()
+
+
+@pytest.mark.covers("TD-30")
+async def test_large_value_goes_through_a_blob_and_stays_while_the_run_is_there(
+    sqlite: str, engine: str
+) -> None:
+    flow, noise = Flow("large", effect="pure"), os.urandom(3_000_000)
+
+    @flow.node
+    async def make(state: Any) -> dict[str, Any]:
+        return {"noise": noise}
+
+    @flow.node
+    async def measure(state: Any) -> dict[str, Any]:
+        return {"size": len(state["noise"])}
+
+    flow.edge("make", "measure")
+    flow.hold("ask", prompt="Large?", options=["yes"])
+    flow.edge("measure", "ask")
+    async with Holdfast(sqlite, engine=engine) as hf, workers(hf, flow, cached=0):
+        waiting = await run(flow, hf)
+        service = await hf.service()
+        await collect_blobs(service, grace=-60.0)
+        await service.answer(waiting.holds[0].id, "yes")
+        done = await settled(flow, hf, waiting.run_id)
+        assert (done.state["size"], done.state["noise"]) == (3_000_000, noise)
+        await assert_same(hf, waiting.run_id)
+        found = await engine_of(hf)
+        handle = (await found.client()).get_workflow_handle(waiting.run_id)
+        history = await handle.fetch_history()
+        assert sum(event.ByteSize() for event in history.events) < 64_000
+        converter = converter_for(service.runtime.blobs)
+        await Replayer(
+            workflows=[RunWorkflow], workflow_runner=RUNNER, data_converter=converter
+        ).replay_workflow(history)
+
+
+@pytest.mark.covers("TD-31")
+async def test_result_over_the_limit_fails_its_node(sqlite: str, engine: str) -> None:
+    flow = Flow("too_large", effect="pure")
+
+    @flow.node
+    async def make(state: Any) -> dict[str, Any]:
+        return {"noise": bytes(LARGEST)}
+
+    async with Holdfast(sqlite, engine=engine) as hf, workers(hf, flow):
+        done = await run(flow, hf)
+        assert done.error is not None
+        assert done.error.code == "value_too_large"
+        assert "with what node 'make' returns" in done.error.message
+        await assert_same(hf, done.run_id)

@@ -8,11 +8,10 @@ import pytest
 
 pytest.importorskip("temporalio")
 
-from holdfast import Flow, Holdfast, Limits
+from holdfast import Holdfast
 from holdfast.drivers.temporal.address import EngineAddress, parse_address
 from holdfast.drivers.temporal.client import Cluster
 from holdfast.errors import EngineError
-from holdfast.store.rows import RunFilter
 from holdfast.testing.clock import FakeClock
 from tests.services import temporal
 from tests.services.s3 import free_ports
@@ -80,15 +79,3 @@ async def test_server_that_is_too_old_is_refused(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("holdfast.drivers.temporal.client.OLDEST", (99, 0))
     with pytest.raises(EngineError, match="Holdfast needs 99"):
         await Cluster(parse_address(temporal.own().address())).connect()
-
-
-async def test_flow_that_a_cluster_cannot_run_is_refused_before_it_exists(sqlite: str, engine: str) -> None:
-    flow = Flow("limited", effect="pure", limits=Limits(concurrency=1))
-
-    @flow.node
-    async def work() -> None: ...
-
-    async with Holdfast(sqlite, engine=engine) as hf:
-        with pytest.raises(EngineError, match="it has a limit on its runs"):
-            await flow.submit({}, on=hf)
-        assert await (await hf.service()).list(RunFilter()) == []

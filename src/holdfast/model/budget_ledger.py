@@ -7,6 +7,7 @@ what that call cost is unknown.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -27,6 +28,9 @@ outside the node's handler has used: that of a judge."""
 QUESTION: Final = "budget"
 RUN_QUESTION: Final = "run-budget"
 """The last part of the keys of questions about budgets, without their number."""
+
+
+_QUESTIONS: Final = re.compile(rf"(?:^=|/)({QUESTION}|{RUN_QUESTION})\d+$")
 
 
 class Amounts(msgspec.Struct, frozen=True, array_like=True):
@@ -73,6 +77,12 @@ class Ledger(msgspec.Struct):
 
 def question_id(execution: Exec, ordinal: str) -> str:
     return f"{execution.scope}|{execution.node}|{execution.visit}|{ordinal}"
+
+
+def budget_question(ordinal: str) -> str | None:
+    """Which kind of question about a budget this is; None: another sub-step."""
+    found = _QUESTIONS.search(ordinal)
+    return None if found is None else found[1]
 
 
 def spent_by(usage: Usage) -> Amounts:

@@ -213,6 +213,7 @@ class _Performance:
         self.session = session
         self.calls = calls
         self.call = HandlerCall(calls)
+        self._waits = False
 
     async def run(self, execution: Exec, *, probe: bool) -> NodeReply:
         session = self.session
@@ -238,6 +239,8 @@ class _Performance:
                 await asyncio.sleep(0)
                 if task.done() or self._is_busy(execution):
                     continue
+                # Of the ledger: it waits for other calls of the run.
+                self._waits = any(key.startswith("~") for _, _, key in session.answers)
                 await self._stop(task)
                 return
             await session.wake.wait()
@@ -254,7 +257,7 @@ class _Performance:
 
     def _reply(self, execution: Exec, task: OwnedTask[Any]) -> NodeReply:
         if not task.done() or task.cancelled():
-            return NodeReply(again=self.calls.again)
+            return NodeReply(again=self.calls.again, waits=self._waits)
         result = task.result()
         if self.calls.is_lost:
             raise LeaseLostError(f"{self.calls.stored.where}: another worker has this execution")
@@ -262,7 +265,7 @@ class _Performance:
             return NodeReply(finished=self.call.storable(result, execution))
         if isinstance(result, SubstepDoubted):
             return NodeReply(doubted=result)
-        return NodeReply(again=self.calls.again)
+        return NodeReply(again=self.calls.again, waits=self._waits)
 
 
 def _plain(message: Message) -> dict[str, Any]:

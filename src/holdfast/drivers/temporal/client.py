@@ -6,15 +6,16 @@ import asyncio
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 from temporalio.client import Client, WorkflowExecutionStatus
-from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
+from temporalio.common import Priority, WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
 
 from holdfast.checkpoint import encode_body
 from holdfast.drivers.temporal.address import EngineAddress
 from holdfast.drivers.temporal.payload_codec import converter_for
-from holdfast.drivers.temporal.payloads import RecordRegistry, RunStart, Wire
+from holdfast.drivers.temporal.payloads import RecordRegistry, RunStart, StartOrder, Wire
 from holdfast.drivers.temporal.projection import is_driven, stripped
 from holdfast.engine.decision import side_of
 from holdfast.errors import EngineError, FlowNotFoundError
@@ -24,7 +25,7 @@ from holdfast.model.program import Program
 from holdfast.runs.driver.load import load
 from holdfast.runs.record_codec import RecordCodec
 from holdfast.runs.store_identity import store_identity
-from holdfast.store.rows import NewRun, RunRow
+from holdfast.store.rows import ClaimRequest, NewRun, RunRow
 from holdfast.telemetry import log
 from holdfast.types.ids import RunId
 from holdfast.types.outbox import ENGINE_START, OutboxMessage
@@ -131,26 +132,34 @@ class TemporalEngine:
     def enlist(self, program: Program, new: NewRun) -> None:
         """The run belongs to the cluster from its first moment on: no built-in worker claims it. Raises
         EngineError for what this engine cannot run."""
-        require_runnable(program, new)
+        require_runnable(program)
         new.claimed_by, new.lease_until, new.ready_at = self.name, FOREVER, None
         new.first[:] = [stripped(record) for record in new.first]
         # Written with the run: a process that dies here leaves a run that is started all the same.
-        start = OutboxMessage(ENGINE_START, f"{ENGINE_START}:{new.id}", self.name.encode())
+        order = StartOrder(self.name, program.budget is not None)
+        start = OutboxMessage(ENGINE_START, f"{ENGINE_START}:{new.id}", msgspec.json.encode(order))
         side_of(new.first[0]).outbox.append(start)
 
     async def created(self, row: RunRow) -> None:
         """Started at once if the cluster answers; otherwise a worker does it."""
         try:
-            await self.start(row)
+            program = self.runtime.programs.get(row.version)
+            await self.start(row, serial=program is not None and program.budget is not None)
         except (EngineError, RPCError) as error:
             log.warning("run %s is started later: %s", row.id, error, extra={"run": row.id})
 
-    async def start(self, row: RunRow) -> None:
-        """Doing it twice has one effect."""
+    async def admit(self, row: RunRow) -> RunRow | None:
+        """A run that a limit kept from being claimed as it was created; None: not yet."""
+        ttl = FOREVER - self.store.now()
+        claims = await self.store.claim(ClaimRequest(worker=self.name, ttl=ttl, run=row.id))
+        return claims[0].run if claims else None
+
+    async def start(self, row: RunRow, *, serial: bool = False) -> None:
+        """Doing it twice has one effect. `serial`: its nodes draw on one budget."""
         if not is_driven(row, self.name):
             return
         client = await self.client()
-        start, graph = await self._start_of(row)
+        start, graph = await self._start_of(row, serial)
         try:
             await client.start_workflow(
                 WORKFLOW,
@@ -160,11 +169,12 @@ class TemporalEngine:
                 id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
                 id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
                 task_timeout=_PATIENCE,
+                priority=priority_of(row),
             )
         except WorkflowAlreadyStartedError:
             log.debug("run %s is started already", row.id)
 
-    async def _start_of(self, row: RunRow) -> tuple[RunStart, bytes]:
+    async def _start_of(self, row: RunRow, serial: bool) -> tuple[RunStart, bytes]:
         """And the graph: a payload of its own, which runs share where it is large."""
         stored = await self.store.flow(row.flow, row.version)
         if stored is None:
@@ -183,6 +193,7 @@ class TemporalEngine:
             position=Wire(codec.registry).position(loaded.pos),
             typed=True,
             heartbeat=self.cluster.address.heartbeat,
+            serial=serial,
         )
         return start, stored.graph
 
@@ -224,16 +235,19 @@ class TemporalEngine:
         return EngineWorker(self, **options)
 
 
-def require_runnable(program: Program, new: NewRun) -> None:
+def priority_of(row: RunRow) -> Priority:
+    """The cluster knows five: 3 is the usual one, and a lower number goes first."""
+    steps = sum(row.priority >= least for least in (-9, 0, 1, 10))
+    # A fairness key has 64 bytes at most.
+    return Priority(priority_key=5 - steps, fairness_key=row.tenant.encode()[:64].decode(errors="ignore"))
+
+
+def require_runnable(program: Program) -> None:
     """Raises EngineError."""
     graph = program.graph
     why = None
     if dialect_of(program.version) != CODED:
         why = "it was made from a document or a pipeline"
-    elif program.budget is not None:
-        why = "it has a budget, whose reservations are not shared between workers of a cluster yet"
-    elif new.limit:
-        why = "it has a limit on its runs, and runs on a cluster are not queued yet"
     if why is not None:
         raise EngineError(
             f"flow {graph.name!r} cannot run on a Temporal cluster: {why}.",

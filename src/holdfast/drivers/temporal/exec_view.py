@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from holdfast.model.budget_ledger import budget_question
 from holdfast.model.frames import FrameTree
 from holdfast.model.position import Exec, Position, Scope
 from holdfast.model.values import Values
@@ -57,6 +58,17 @@ def _add_owner(pos: Position, view: Position, scope: Scope) -> None:
     )
     if owner.scope not in view.scopes:
         view.scopes[owner.scope] = _scope(pos.scopes[owner.scope], {})
+
+
+def add_budget_view(pos: Position, view: Position) -> None:
+    """What counts against the budget of the run: what other executions spent and ask about it."""
+    for place, execution in pos.execs.items():
+        if place not in view.execs:
+            asked = {key: sub for key, sub in execution.subs.items() if budget_question(key)}
+            view.execs[place] = msgspec.structs.replace(
+                execution, frame=0, items=None, results={}, subs=asked
+            )
+            view.scopes.setdefault(place[0], _scope(pos.scopes[place[0]], {}))
 
 
 def fit_view(pos: Position, execution: Exec) -> Position:

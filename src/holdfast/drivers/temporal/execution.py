@@ -17,7 +17,7 @@ from holdfast.drivers.temporal.notes import apply_note
 from holdfast.drivers.temporal.payloads import ExecNote, Unwritten, Wire, encode_spec
 from holdfast.engine.decision import Decision, lists_checkpoint
 from holdfast.engine.messages import HandlerFinished
-from holdfast.errors import EngineError, LeaseLostError, StoreError
+from holdfast.errors import LeaseLostError, StoreError
 from holdfast.model import idempotency_keys
 from holdfast.model.graph import Graph, HoldSpec, Node
 from holdfast.model.position import Exec, Position, Sub
@@ -90,16 +90,6 @@ async def drop_notes(store: Store, tenant: str, run: str) -> None:
         await store.drop_document(tenant, NOTES, document.name)
 
 
-class _NoItemStarts(dict[tuple[str, int, int], Any]):
-    def get(self, *_key: Any) -> Any:
-        """Each item of a map is an activity of its own: none knows when the others start. Raises
-        EngineError."""
-        raise EngineError(
-            "a map with a rate or a limit key cannot run on a Temporal cluster.",
-            hint="Run the flow on the built-in workers: leave the engine out.",
-        )
-
-
 class ExecSession:
     """Implements `HandlerSession`."""
 
@@ -117,7 +107,8 @@ class ExecSession:
         self.contexts: dict[tuple[str, int], OpenContext] = {}
         self.answers: dict[tuple[str, int, str], asyncio.Future[Sub]] = {}
         self.wake = asyncio.Event()
-        self.item_starts: dict[tuple[str, int, int], Any] = _NoItemStarts()
+        self.item_starts: dict[tuple[str, int, int], Any] = {}
+        self.is_shared = True
         self.left_running: set[asyncio.Future[Any]] = set()
 
     def graph_of(self, execution: Exec) -> Graph:

@@ -38,7 +38,15 @@ class RunStart(msgspec.Struct, kw_only=True):
     position: bytes
     typed: bool  # values from outside are fitted to the state's types
     heartbeat: float
+    serial: bool = False  # its nodes draw on one budget
     lost: dict[str, int] = {}  # how often each execution has lost its worker
+
+
+class StartOrder(msgspec.Struct):
+    """What the outbox has for a new run: the engine that starts it, and what only its code knows."""
+
+    engine: str
+    serial: bool = False
 
 
 class Draft(msgspec.Struct, array_like=True):
@@ -100,12 +108,14 @@ class ExecNote(msgspec.Struct, array_like=True):
 
 
 class NodeReply(msgspec.Struct, kw_only=True):
-    """Neither `finished` nor `doubted`: the handler waits. `again`: it is entered again at once."""
+    """Neither `finished` nor `doubted`: the handler waits. `again`: it is entered again at once; `waits`:
+    when something has happened in the run that may have changed its budget."""
 
     notes: list[ExecNote] = []
     finished: HandlerFinished | None = None
     doubted: SubstepDoubted | None = None
     again: bool = False
+    waits: bool = False
 
 
 class ProjectRequest(msgspec.Struct, kw_only=True):

@@ -9,12 +9,14 @@ from contextlib import AsyncExitStack
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 from temporalio.service import RPCError
 from temporalio.worker import Worker
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from holdfast.drivers.temporal.activities import Activities
 from holdfast.drivers.temporal.client import queue_of
+from holdfast.drivers.temporal.payloads import StartOrder
 from holdfast.drivers.temporal.reconcile import end_closed_runs
 from holdfast.drivers.temporal.workflow import RunWorkflow
 from holdfast.errors import EngineError, HoldfastError
@@ -24,6 +26,7 @@ from holdfast.store.rows import RunFilter, RunRow
 from holdfast.telemetry import log
 from holdfast.types.ids import RunId
 from holdfast.types.outbox import ENGINE_START, OutboxState
+from holdfast.types.status import ENDED
 
 if TYPE_CHECKING:
     from holdfast.drivers.temporal.client import TemporalEngine
@@ -34,6 +37,8 @@ AGAIN: Final = 10.0
 """Seconds after which a message that was not taken in is delivered again."""
 RECONCILE: Final = 30.0
 LEASE: Final = 30_000_000
+QUEUED: Final = 1_000_000
+"""Microseconds between two looks whether a limit admits a run."""
 BATCH: Final = 100
 PAGE: Final = 1000
 _STICKY: Final = timedelta(seconds=2)
@@ -134,21 +139,33 @@ class EngineWorker:
 
     async def _start_new(self) -> None:
         for message in await self.store.claim_outbox(limit=BATCH, lease=LEASE, topics=(ENGINE_START,)):
-            row = None if message.run is None else await self.store.get_run(RunId(message.run))
-            try:
-                # Of another cluster: its own workers start it.
-                if message.payload != self.engine.name.encode() and row is not None:
-                    continue
-                if row is not None:
-                    await self.engine.start(row)
-            except (EngineError, RPCError) as error:
-                due = self.store.now() + LEASE // 10
-                await self.store.finish_outbox(
-                    message.id, attempt=message.attempts, state=OutboxState.waiting, error=str(error),
-                    due_at=due,
-                )  # fmt: skip
+            order = msgspec.json.decode(message.payload, type=StartOrder)
+            # Of another cluster: its own workers start it.
+            if order.engine != self.engine.name:
                 continue
-            await self.store.finish_outbox(message.id, attempt=message.attempts, state=OutboxState.done)
+            why, pause = "", LEASE // 10
+            try:
+                if not await self._started(RunId(message.run or ""), order):
+                    why, pause = "a limit of its flow is reached", QUEUED
+            except (EngineError, RPCError) as error:
+                why = str(error)
+            state = OutboxState.waiting if why else OutboxState.done
+            due = self.store.now() + pause if why else 0
+            await self.store.finish_outbox(
+                message.id, attempt=message.attempts, state=state, error=why or None, due_at=due
+            )
+
+    async def _started(self, run: RunId, order: StartOrder) -> bool:
+        """False: a limit does not admit it yet. A run that has ended, or that a built-in worker has taken
+        over, needs no start."""
+        row = await self.store.get_run(run)
+        if row is not None and row.worker is None and row.term == 0 and row.status not in ENDED:
+            row = await self.engine.admit(row)
+            if row is None:
+                return False
+        if row is not None:
+            await self.engine.start(row, serial=order.serial)
+        return True
 
     async def _live(self) -> AsyncIterator[RunRow]:
         where, after = RunFilter(worker=self.engine.name, leased=True), None

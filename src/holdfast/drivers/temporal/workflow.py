@@ -19,7 +19,7 @@ from temporalio.exceptions import TimeoutError as ActivityTimeoutError
 
 with workflow.unsafe.imports_passed_through():
     from holdfast.checkpoint import decode_body, encode_body, unpack
-    from holdfast.drivers.temporal.exec_view import exec_view, fit_view, wakes_of
+    from holdfast.drivers.temporal.exec_view import add_budget_view, exec_view, fit_view, wakes_of
     from holdfast.drivers.temporal.notes import apply_note
     from holdfast.drivers.temporal.payloads import (
         Draft,
@@ -135,7 +135,9 @@ class RunWorkflow:
         self._again: set[Place] = set()
         self._enter: list[Place] = []
         # Executions that wait until fewer activities run.
-        self._queue: list[tuple[Exec, bool]] = []
+        self._queue: list[tuple[Place, int, bool]] = []
+        # Executions that wait for the budget of the run, until something else has happened in it.
+        self._parked: list[Place] = []
         self._inbox: list[Message] = []
         self._taken: set[int] = set()
         self._lost: dict[str, int] = {}
@@ -166,6 +168,7 @@ class RunWorkflow:
         messages: list[Message] = [RunRecovered()]
         while True:
             decision = await self._decide(messages)
+            self._enter, self._parked = [*self._enter, *self._parked], []
             if decision.ended:
                 await self._steady(self._project())
                 return self._end()
@@ -283,11 +286,16 @@ class RunWorkflow:
             self._again.add(place)
             return
         self._again.discard(place)
-        if len(self._live) >= MAX_ACTIVITIES:
-            self._queue.append((execution, probe))
+        if len(self._live) >= self._most:
+            self._queue.append((place, execution.visit, probe))
             return
         self._live[place] = task = asyncio.create_task(self._perform(execution, probe))
         task.add_done_callback(lambda done: self._has_ended(place, done))
+
+    @property
+    def _most(self) -> int:
+        """Calls of nodes that draw on one budget see each other only one after the other."""
+        return 1 if self._start.serial else MAX_ACTIVITIES
 
     def _has_ended(self, place: Place, task: asyncio.Task[None]) -> None:
         """An error in it fails the workflow task: it does not pass in silence."""
@@ -304,7 +312,7 @@ class RunWorkflow:
             drafts = list(self._drafts)
             call = NodeCall(
                 unwritten=self._unwritten(drafts),
-                position=self._wire.position(exec_view(self._pos, execution)),
+                position=self._wire.position(self._view(execution)),
                 scope=place[0],
                 node=place[1],
                 probe=probe,
@@ -329,6 +337,12 @@ class RunWorkflow:
                 return
             await self._was_lost(place, visit, error)
 
+    def _view(self, execution: Exec) -> Position:
+        view = exec_view(self._pos, execution)
+        if self._start.serial:
+            add_budget_view(self._pos, view)
+        return view
+
     def _returned(self, place: Place, visit: int, reply: NodeReply) -> None:
         execution = self._pos.execs.get(place)
         if execution is None or execution.visit != visit:
@@ -338,6 +352,8 @@ class RunWorkflow:
             self._inbox.append(reply.finished)
         elif reply.doubted is not None:
             self._inbox.append(reply.doubted)
+        elif reply.waits and not reply.again and place not in self._again:
+            self._parked.append(place)
         elif reply.again or place in self._again or not waits_inside(self._pos, execution):
             self._enter.append(place)
         self._again.discard(place)
@@ -429,7 +445,7 @@ class RunWorkflow:
             if self._inbox:
                 found, self._inbox = self._inbox, []
                 return found
-            if self._enter or self._queue:
+            if self._enter or (self._queue and len(self._live) < self._most):
                 await self._enter_again()
             if self._mail or (self._cancelled and not self._cancel_read):
                 found = await self._steady(self._read_mail())
@@ -448,7 +464,7 @@ class RunWorkflow:
             await self._steady(workflow.wait_condition(over))
 
     def _has_news(self) -> bool:
-        waiting = self._queue and len(self._live) < MAX_ACTIVITIES
+        waiting = self._queue and len(self._live) < self._most
         cancels = self._cancelled and not self._cancel_read
         return bool(self._inbox or self._enter or waiting or self._mail or cancels or self._broken)
 
@@ -461,9 +477,10 @@ class RunWorkflow:
         places, self._enter = self._enter, []
         found = [execution for place in places if (execution := self._pos.execs.get(place)) is not None]
         await self._begin_all([each for each in found if each.phase == "work"], [])
-        while self._queue and len(self._live) < MAX_ACTIVITIES:
-            execution, probe = self._queue.pop(0)
-            if self._pos.execs.get((execution.scope, execution.node)) is execution:
+        while self._queue and len(self._live) < self._most:
+            place, visit, probe = self._queue.pop(0)
+            execution = self._pos.execs.get(place)
+            if execution is not None and execution.visit == visit:
                 self._begin(execution, probe=probe)
 
     async def _rest(self) -> None:

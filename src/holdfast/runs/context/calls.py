@@ -100,6 +100,8 @@ class HandlerSession(Protocol):
     wake: asyncio.Event
     # The starts of items of maps that have a rate, by the place and the visit of the map.
     item_starts: dict[tuple[str, int, int], Any]
+    # Whether other nodes of the run may be in other processes now.
+    is_shared: bool
     # Code of this run that was stopped and still runs.
     left_running: set[asyncio.Future[Any]]
 

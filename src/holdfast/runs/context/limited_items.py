@@ -35,9 +35,13 @@ _entered: ContextVar[tuple[str, ...]] = ContextVar(
 class MapStarts:
     """The starts of the items of one map, in the process that has the run."""
 
-    def __init__(self, limit: ItemLimit, items: Iterable[list[Sub]], now: int) -> None:
-        """`items`: what is recorded of those that have asked before."""
+    def __init__(
+        self, limit: ItemLimit, items: Iterable[list[Sub]], now: int, shared: str | None = None
+    ) -> None:
+        """`items`: what is recorded of those that have asked before. `shared`: the key under which its items
+        start at their rate, where they are in several processes."""
         self.limit = limit
+        self.shared = shared
         self.pace = StartPace()
         for subs in items:
             self._note(subs, now)
@@ -173,6 +177,7 @@ async def _ask(script: Branches, starts: MapStarts, key: str | None, now: int, *
     session, spacing = script.at.session, starts.limit.spacing
     if not spacing:
         return now
+    key = key or starts.shared
     if key is None:
         return starts.pace.ask(now, spacing, again=again)
     return await SharedLimit(session.store, session.row.tenant, key).ask(now, spacing, again=again)
@@ -242,7 +247,8 @@ def starts_of_siblings(at: Attempt, limit: ItemLimit) -> MapStarts:
             if session.pos.scopes[place[0]].owner == owner
         ]
         now = session.clock.now()
-        found = MapStarts(limit, items, now)
+        shared = f"run {session.run} {owner[0]}/{owner[1]}/{visit}" if session.is_shared else None
+        found = MapStarts(limit, items, now, shared)
         if found.pace.next_at == 0 and session.pos.scopes[at.execution.scope].index > 0:
             # Nothing is known of the items before it: they have ended, perhaps just now.
             found.pace.last_at = now

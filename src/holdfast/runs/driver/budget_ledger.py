@@ -7,10 +7,9 @@ call whose process died, or that was cut off: it counts as used.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager
-from typing import Any, Final
+from typing import Any
 
 from holdfast.model.budget_ledger import (
     LEDGER,
@@ -18,6 +17,7 @@ from holdfast.model.budget_ledger import (
     RUN,
     RUN_QUESTION,
     Amounts,
+    budget_question,
     question_id,
     used_below,
     used_by_run,
@@ -28,9 +28,6 @@ from holdfast.model.record_bodies import IntentBody, Usage
 from holdfast.runs.context.calls import ContextCalls
 from holdfast.types.record import Kind
 from holdfast.types.value import FrozenDict
-
-_QUESTIONS: Final = re.compile(rf"(?:^=|/)({QUESTION}|{RUN_QUESTION})\d+$")
-
 
 Waiting = Callable[[], AbstractContextManager[None]]
 """Around a wait of a handler: no timeout of its node runs meanwhile."""
@@ -150,8 +147,7 @@ class RunLedger:
         here = self.session.pos.execs.values() if account == RUN else (execution,)
         for each in here:
             for ordinal in each.subs:
-                found = _QUESTIONS.search(ordinal)
-                if found is None or found[1] != kind or self.answered(each, ordinal):
+                if budget_question(ordinal) != kind or self.answered(each, ordinal):
                     continue
                 if account == RUN or ordinal.startswith(f"={path}/"):
                     return True

@@ -85,6 +85,7 @@ class RunSession:
         self.answers: dict[tuple[str, int, str], asyncio.Future[Sub]] = {}
         # The starts of items of maps that have a rate, by the place and the visit of the map.
         self.item_starts: dict[tuple[str, int, int], Any] = {}
+        self.is_shared = False
         # What ended and was not given to the engine yet.
         self.finished: list[Message] = []
         # Code of this run that was stopped and still runs; kept only where its end matters.

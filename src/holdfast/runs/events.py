@@ -52,6 +52,8 @@ def _last_number(stored: Record | EventRow) -> int:
 
 
 PRUNED = "events.pruned"
+EMITTED = "node.emitted"
+"""Of records of live output; an event of its own where an engine writes it while the node runs."""
 
 
 async def _with_pruned(
@@ -130,7 +132,16 @@ def _events_for(
         if stored.type.startswith("hold.") and "hold" in data:
             # Stored events keep the older name of the hold's id.
             data = {"hold_id" if name == "hold" else name: value for name, value in data.items()}
-        return [Event(run=row.id, number=stored.number, at=stored.at, type=stored.type, node=node, data=data)]
+        scope = ""
+        if stored.type == EMITTED:
+            scope = str(data.pop("scope", ""))
+            data.pop("node", None)
+        return [
+            Event(
+                run=row.id, number=stored.number, at=stored.at, type=stored.type, node=node, scope=scope,
+                data=data,
+            )
+        ]  # fmt: skip
     reader = readers.at(stored.seq)
     try:
         body = reader.codec.decode(stored)

@@ -215,6 +215,10 @@ class Inbox(Protocol):
         the next event number."""
         ...
 
+    async def add_events(self, run: RunId, events: Sequence[EventRow]) -> None:
+        """Store events without a message, with the next event numbers."""
+        ...
+
     async def pending(self, run: RunId) -> tuple[int, list[InboxRow]]:
         """(inbox_seq, rows not yet consumed, oldest first)."""
         ...

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -16,7 +17,9 @@ from temporalio.exceptions import ApplicationError
 
 from holdfast.checkpoint import decode_body, encode_body, pack
 from holdfast.checkpoint.envelope import content_size
-from holdfast.drivers.temporal.execution import ExecCalls, ExecSession, NotesDocument, while_unavailable
+from holdfast.drivers.temporal.execution import ExecCalls, ExecSession
+from holdfast.drivers.temporal.late_reports import LateReports
+from holdfast.drivers.temporal.notes_document import NotesDocument
 from holdfast.drivers.temporal.payloads import (
     ExecNote,
     ExecPlace,
@@ -26,16 +29,19 @@ from holdfast.drivers.temporal.payloads import (
     NodeCall,
     NodeReply,
     ProjectRequest,
+    Unwritten,
     Wire,
 )
 from holdfast.drivers.temporal.projection import JournalProjector
+from holdfast.drivers.temporal.unavailable import while_unavailable
 from holdfast.engine.decision import Decision
-from holdfast.engine.messages import HandlerFinished, Message, SubstepDoubted
+from holdfast.engine.messages import EvidenceArrived, HandlerFinished, Message, SubstepDoubted
 from holdfast.errors import LeaseLostError, ProjectionConflictError, ValueTooLargeError
 from holdfast.model.calls.tasks import OwnedTask
 from holdfast.model.position import Exec
 from holdfast.model.program import Program
 from holdfast.model.record_bodies import ErrorInfo
+from holdfast.runs.driver.evidence_outbox import decode_evidence
 from holdfast.runs.driver.handler_call import HandlerCall
 from holdfast.runs.driver.retryable_errors import failure
 from holdfast.runs.driver.run_inbox import message_of
@@ -44,6 +50,7 @@ from holdfast.runs.value_checker import TypedValues
 from holdfast.store.rows import RunRow
 from holdfast.telemetry import current_node, log
 from holdfast.types.ids import RunId
+from holdfast.types.record import InboxRow
 from holdfast.types.redaction import begin_hiding, enter_tenant
 
 CONFLICT = "ProjectionConflictError"
@@ -84,13 +91,25 @@ class Activities:
         session = ExecSession(self.runtime, program, row, wire.load(call.position))
         execution = session.pos.execs[call.scope, call.node]
         notes = NotesDocument(self.runtime.store, call.unwritten, call.scope, call.node, execution.visit)
-        await while_unavailable(notes.enter)
-        calls = ExecCalls(session, notes, wire)
+        await while_unavailable(partial(notes.enter, call.entry, execution))
+        calls = ExecCalls(session, execution, notes, wire)
         if session.pos.skills:
             from holdfast.runs.deployments import load_skills
 
             calls.skills = await load_skills(session.store, row, session.pos.skills)
-        reply = await _Performance(session, calls).run(execution, probe=call.probe)
+        performance = _Performance(session, calls)
+        try:
+            reply = await performance.run(execution, probe=call.probe)
+            if reply.finished is not None and execution.intent >= 0:
+                # The cluster would drop its result.
+                await while_unavailable(notes.require_current)
+        except LeaseLostError:
+            late = LateReports(session, execution)
+            if performance.finished is not None:
+                await late.of_node(performance.finished)
+            await late.of_substeps(calls)
+            raise
+        await calls.close(waits=reply.finished is None)
         reply.notes = calls.notes
         return self._encode(wire, session, execution, reply, content_size(call.position))
 
@@ -137,12 +156,22 @@ class Activities:
             await self.projector.append(program, asked.unwritten)
             store, taken = self.runtime.store, set(asked.taken)
             _, rows = await while_unavailable(lambda: store.pending(RunId(asked.unwritten.run)))
-            found = [
-                (type(message).__name__, pack(_plain(message)))
-                for row in rows
-                if row.id not in taken and (message := await message_of(store, row)) is not None
-            ]
+            found: list[tuple[str, Any]] = []
+            for row in rows:
+                if row.id in taken:
+                    continue
+                if row.kind == "late":
+                    found.append(("EvidenceArrived", await self._late(program, asked.unwritten, row)))
+                elif (message := await message_of(store, row)) is not None:
+                    found.append((type(message).__name__, pack(_plain(message))))
             return msgspec.msgpack.encode(found)
+
+    async def _late(self, program: Program, unwritten: Unwritten, row: InboxRow) -> bytes:
+        registry = self.runtime.codec_for(program, unwritten.tenant).registry
+        store, run, intent = self.runtime.store, RunId(unwritten.run), int(row.payload)
+        reports = dict(await while_unavailable(lambda: store.late_reports(run)))
+        evidence = decode_evidence(reports[intent], registry) if intent in reports else None
+        return Wire(registry).late(EvidenceArrived(intent=intent, evidence=evidence, inbox=row.id))
 
     @activity.defn(name="holdfast.inspect")
     async def inspect(self, raw: bytes) -> bytes:
@@ -151,9 +180,7 @@ class Activities:
         enter_tenant(place.unwritten.tenant)
         async with self._beating(), _typed_errors():
             notes = NotesDocument(self.runtime.store, place.unwritten, place.scope, place.node, place.visit)
-            found = await while_unavailable(notes.enter)
-            # They become records of the run: the next activity begins without them.
-            await while_unavailable(lambda: notes.write([]))
+            found = await while_unavailable(partial(notes.give_up, place.entry))
             return msgspec.msgpack.encode(found)
 
     @activity.defn(name="holdfast.fit")
@@ -214,6 +241,7 @@ class _Performance:
         self.calls = calls
         self.call = HandlerCall(calls)
         self._waits = False
+        self.finished: HandlerFinished | None = None
 
     async def run(self, execution: Exec, *, probe: bool) -> NodeReply:
         session = self.session
@@ -225,6 +253,8 @@ class _Performance:
             await self._until_idle(task, execution)
         except asyncio.CancelledError:
             # The run is cancelled, or this worker stops. What ends in time counts.
+            if _is_given_up():
+                await asyncio.wait([task], timeout=session.services.settings.grace)
             await self._stop(task)
             if task.cancelled() or not task.done() or task.exception() is not None:
                 raise
@@ -262,10 +292,17 @@ class _Performance:
         if self.calls.is_lost:
             raise LeaseLostError(f"{self.calls.stored.where}: another worker has this execution")
         if isinstance(result, HandlerFinished):
-            return NodeReply(finished=self.call.storable(result, execution))
+            self.finished = self.call.storable(result, execution)
+            return NodeReply(finished=self.finished)
         if isinstance(result, SubstepDoubted):
             return NodeReply(doubted=result)
         return NodeReply(again=self.calls.again, waits=self._waits)
+
+
+def _is_given_up() -> bool:
+    """Whether the cluster has given this activity up: an effect that runs now is not cut."""
+    found = activity.cancellation_details()
+    return found is not None and (found.not_found or found.timed_out)
 
 
 def _plain(message: Message) -> dict[str, Any]:

@@ -11,13 +11,14 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final, TypeVar
 
-import msgspec
-
+from holdfast.drivers.temporal.live_output import LiveOutput
 from holdfast.drivers.temporal.notes import apply_note
-from holdfast.drivers.temporal.payloads import ExecNote, Unwritten, Wire, encode_spec
+from holdfast.drivers.temporal.notes_document import NotesDocument
+from holdfast.drivers.temporal.payloads import ExecNote, Wire, encode_spec
+from holdfast.drivers.temporal.unavailable import while_unavailable
 from holdfast.engine.decision import Decision, lists_checkpoint
 from holdfast.engine.messages import HandlerFinished
-from holdfast.errors import LeaseLostError, StoreError
+from holdfast.errors import LeaseLostError
 from holdfast.model import idempotency_keys
 from holdfast.model.graph import Graph, HoldSpec, Node
 from holdfast.model.position import Exec, Position, Sub
@@ -28,66 +29,16 @@ from holdfast.runs.context.skills import RunSkills
 from holdfast.runs.driver.budget_ledger import RunLedger
 from holdfast.runs.driver.runtime import Runtime
 from holdfast.runs.driver.services import RunServices
-from holdfast.store.protocols import Store
 from holdfast.store.rows import RunRow
 from holdfast.telemetry import NodePlace, crashpoint
-from holdfast.types.backoff import Backoff
-from holdfast.types.document import Document
 from holdfast.types.ids import RunId
 from holdfast.types.memory import Memory
 from holdfast.types.record import Body, Kind
 from holdfast.types.value import FrozenDict
 
 T = TypeVar("T")
-NOTES: Final = "exec_notes"
-"""The kind of the documents with the notes of executions."""
 FULL: Final = 256 * 1024
 """Bytes of notes after which a script is entered again: each effect writes all of them."""
-_PAUSES: Final = Backoff(first=0.1, longest=5.0)
-
-
-class NotesDocument:
-    """The notes of one execution in the store. Its revision is its term: an activity that enters the
-    execution raises it, and then nothing of an earlier one is accepted."""
-
-    def __init__(self, store: Store, unwritten: Unwritten, scope: str, node: int, visit: int) -> None:
-        self._store = store
-        self._tenant = unwritten.tenant
-        self._name = f"{unwritten.run}/{scope}/{node}/{visit}"
-        self.where = f"run {unwritten.run}"
-        self._revision = 0
-        self.size = 0
-
-    async def enter(self) -> list[ExecNote]:
-        """Raise the term. What was noted under earlier ones."""
-        while True:
-            found = await self._store.document(self._tenant, NOTES, self._name)
-            body = b"" if found is None else found.body
-            if await self._put(body, 0 if found is None else found.revision):
-                return msgspec.msgpack.decode(body, type=list[ExecNote]) if body else []
-
-    async def write(self, notes: list[ExecNote]) -> None:
-        """Raises LeaseLostError if another activity has entered the execution."""
-        body = msgspec.msgpack.encode(notes)
-        if not await self._put(body, self._revision):
-            raise LeaseLostError(f"{self.where}: another worker has this execution")
-        self.size = len(body)
-
-    async def _put(self, body: bytes, expect: int) -> bool:
-        document = Document(tenant=self._tenant, kind=NOTES, name=self._name, body=body)
-        made = await self._store.put_document(document, expect=expect)
-        if made is not None:
-            self._revision = made.revision
-        return made is not None
-
-    async def drop(self) -> None:
-        await self._store.drop_document(self._tenant, NOTES, self._name)
-
-
-async def drop_notes(store: Store, tenant: str, run: str) -> None:
-    """Those of a run that has ended."""
-    for document in await store.documents(tenant, NOTES, prefix=f"{run}/"):
-        await store.drop_document(tenant, NOTES, document.name)
 
 
 class ExecSession:
@@ -148,8 +99,9 @@ class ExecSession:
 class ExecCalls:
     """Implements `ContextCalls`."""
 
-    def __init__(self, session: ExecSession, stored: NotesDocument, wire: Wire) -> None:
+    def __init__(self, session: ExecSession, execution: Exec, stored: NotesDocument, wire: Wire) -> None:
         self.session = session
+        self._execution = execution
         self.stored = stored
         self.wire = wire
         self.notes: list[ExecNote] = []
@@ -161,6 +113,9 @@ class ExecCalls:
         self._written = 0
         self._asked = False
         self._writing = asyncio.Lock()
+        # Of sub-steps that were intended here, by ordinal.
+        self.effects: dict[str, str] = {}
+        self._live = LiveOutput(session.store, session.run)
 
     # ------------------------------------------------------------------ keys, code, files
     def idempotency_key(self, execution: Exec, node: Node) -> str:
@@ -213,12 +168,18 @@ class ExecCalls:
                 return
             notes = list(self.notes)
             try:
-                await self.when_available(partial(self.stored.write, notes))
+                await self.when_available(partial(self.stored.write, notes, self._execution))
             except LeaseLostError:
                 self.is_lost = True
                 raise
             self._written = len(notes)
             crashpoint("after_note")
+
+    def unwritten_substeps(self) -> list[SubstepBody]:
+        """Effects that ended well, and whose results are not in the store."""
+        found = [note for note in self.notes[self._written :] if note.kind == Kind.substep]
+        bodies = [self.wire.codec.load_body(note.kind, note.body) for note in found]
+        return [body for body in bodies if body.error is None and body.ordinal in self.effects]
 
     async def when_available(self, call: Callable[[], Awaitable[T]]) -> T:
         return await while_unavailable(call)
@@ -236,6 +197,7 @@ class ExecCalls:
             0, step.ordinal, self.key_of(execution, node, step), FrozenDict({"step": step.name})
         )
         self.note(Kind.intent, body, execution, node, effect=step.effect)
+        self.effects[step.ordinal] = step.effect
         await self._write()
         crashpoint("after_intent")
 
@@ -310,7 +272,13 @@ class ExecCalls:
 
     def note_chunks(self, execution: Exec, node: Node, body: ChunkBody, *, now: bool) -> None:
         if not self.is_lost:
-            self.note(Kind.chunk, body, execution, node)
+            self._live.add(execution, node, body)
+
+    async def close(self, *, waits: bool) -> None:
+        """Before the activity returns. `waits`: the handler is entered again."""
+        await self._live.close()
+        if waits and (self._execution.chunks or self._execution.lines):
+            await while_unavailable(partial(self.stored.write, self.notes, self._execution))
 
     # ------------------------------------------------------------------ questions and sleeps
     def ask_inside(
@@ -351,15 +319,3 @@ class ExecCalls:
 
     def uncommitted_memories(self) -> list[Memory]:
         return []
-
-
-async def while_unavailable(call: Callable[[], Awaitable[T]]) -> T:
-    """Without an end: an activity that waits for the store is alive, and its run waits with it."""
-    pauses = _PAUSES.pauses()
-    while True:
-        try:
-            return await call()
-        except StoreError as error:
-            if not error.retryable:
-                raise
-            await asyncio.sleep(next(pauses))

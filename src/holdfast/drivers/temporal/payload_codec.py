@@ -23,7 +23,7 @@ from holdfast.checkpoint import Blob
 from holdfast.checkpoint.compress import WORTH_TRYING
 from holdfast.checkpoint.envelope import pack_envelope, unpack_envelope
 from holdfast.checkpoint.size_limit import SPILL_OVER
-from holdfast.drivers.temporal.execution import while_unavailable
+from holdfast.drivers.temporal.unavailable import while_unavailable
 from holdfast.errors import BlobMissingError
 from holdfast.types.ids import RunId
 from holdfast.types.value import BlobRef

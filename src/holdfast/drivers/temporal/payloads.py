@@ -16,7 +16,7 @@ from holdfast.checkpoint import decode_body, encode_body, pack, unpack
 from holdfast.checkpoint.envelope import decode_packed, encode_packed, pack_envelope
 from holdfast.checkpoint.read_opaque import Opaque, OpaqueRegistry
 from holdfast.checkpoint.registry import RegisteredType, TypeRegistry
-from holdfast.engine.messages import HandlerFinished, SubstepDoubted
+from holdfast.engine.messages import EvidenceArrived, HandlerFinished, SubstepDoubted, SubstepEvidence
 from holdfast.errors import CheckpointCorruptError
 from holdfast.model.graph import HoldSpec, RetryPolicy
 from holdfast.model.position import Exec, Position, new_scope
@@ -39,6 +39,7 @@ class RunStart(msgspec.Struct, kw_only=True):
     typed: bool  # values from outside are fitted to the state's types
     heartbeat: float
     serial: bool = False  # its nodes draw on one budget
+    entries: int = 0  # activities of nodes so far
     lost: dict[str, int] = {}  # how often each execution has lost its worker
 
 
@@ -83,6 +84,7 @@ class NodeCall(msgspec.Struct, kw_only=True):
     position: bytes
     scope: str
     node: int
+    entry: int = 0  # counts the activities of the run's nodes
     probe: bool = False
 
 
@@ -118,6 +120,15 @@ class NodeReply(msgspec.Struct, kw_only=True):
     waits: bool = False
 
 
+class LateReport(msgspec.Struct, kw_only=True):
+    """`EvidenceArrived` with packed values."""
+
+    intent: int
+    inbox: int
+    finished: HandlerFinished | None = None
+    substep: SubstepEvidence | None = None
+
+
 class ProjectRequest(msgspec.Struct, kw_only=True):
     """`idle`: the status of a run that now waits."""
 
@@ -135,6 +146,7 @@ class ExecPlace(msgspec.Struct, kw_only=True):
     scope: str
     node: int
     visit: int
+    entry: int = 0
 
 
 class FitRequest(msgspec.Struct, kw_only=True):
@@ -246,6 +258,23 @@ class Wire:
             notes=unpack(finished.notes, self.registry),
         )
 
+    def late(self, message: EvidenceArrived) -> bytes:
+        found, report = message.evidence, LateReport(intent=message.intent, inbox=message.inbox)
+        if isinstance(found, HandlerFinished):
+            report.finished = self._packed(found)
+        elif found is not None:
+            report.substep = msgspec.structs.replace(found, value=pack(found.value, self.registry))
+        return encode_body(report)
+
+    def read_late(self, raw: bytes) -> EvidenceArrived:
+        report, found = decode_body(raw, LateReport), None
+        if report.finished is not None:
+            found = self._unpacked(report.finished)
+        elif report.substep is not None:
+            value = unpack(report.substep.value, self.registry)
+            found = msgspec.structs.replace(report.substep, value=value)
+        return EvidenceArrived(intent=report.intent, evidence=found, inbox=report.inbox)
+
     def pack_ops(self, ops: list[Op]) -> list[Op]:
         return [(p, k, o, pack(v, self.registry)) for p, k, o, v in ops]
 
@@ -274,7 +303,17 @@ def _prepare_types() -> None:
     pos.scopes[""] = new_scope("", "", {"input": {}, "scratch": {}})
     pos.execs["", 0] = Exec("", 0, 1, 0, 0)
     load_position(dump_position(pos))
-    for kind in (RunStart, NodeCall, NodeReply, ProjectRequest, MailRequest, ExecPlace, FitRequest, FitReply):
+    for kind in (
+        RunStart,
+        NodeCall,
+        NodeReply,
+        LateReport,
+        ProjectRequest,
+        MailRequest,
+        ExecPlace,
+        FitRequest,
+        FitReply,
+    ):
         with suppress(CheckpointCorruptError):
             decode_body(pack_envelope(b"\x80"), kind)
     for body in BODY_TYPES.values():

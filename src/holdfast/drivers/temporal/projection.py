@@ -11,8 +11,9 @@ from typing import Final
 import msgspec
 
 from holdfast.checkpoint import Blob
-from holdfast.drivers.temporal.execution import drop_notes, while_unavailable
+from holdfast.drivers.temporal.notes_document import drop_notes
 from holdfast.drivers.temporal.payloads import Draft, Unwritten, Wire
+from holdfast.drivers.temporal.unavailable import while_unavailable
 from holdfast.engine.decision import side_of
 from holdfast.errors import LeaseLostError, ProjectionConflictError, RunNotFoundError
 from holdfast.model.program import Program

@@ -141,6 +141,7 @@ class RunWorkflow:
         self._inbox: list[Message] = []
         self._taken: set[int] = set()
         self._lost: dict[str, int] = {}
+        self._entries = 0
         self._broken: BaseException | None = None
         self._start: RunStart
         self._pos: Position
@@ -164,7 +165,7 @@ class RunWorkflow:
         self._graph, self._encoded = _graph(graph), graph
         self._pos = self._wire.load(start.position)
         self._acked = self._pos.head
-        self._lost = dict(start.lost)
+        self._lost, self._entries = dict(start.lost), start.entries
         messages: list[Message] = [RunRecovered()]
         while True:
             decision = await self._decide(messages)
@@ -307,6 +308,7 @@ class RunWorkflow:
     async def _perform(self, execution: Exec, probe: bool) -> None:
         """One activity, and what follows from its end."""
         place, visit = (execution.scope, execution.node), execution.visit
+        self._entries = entry = self._entries + 1
         try:
             node = self._pos.scope_graph(self._graph, self._pos.scopes[place[0]]).nodes[place[1]]
             drafts = list(self._drafts)
@@ -315,6 +317,7 @@ class RunWorkflow:
                 position=self._wire.position(self._view(execution)),
                 scope=place[0],
                 node=place[1],
+                entry=entry,
                 probe=probe,
             )
             limit = timedelta(microseconds=node.timeout + 60_000_000) if node.timeout else _FOREVER
@@ -335,7 +338,7 @@ class RunWorkflow:
             if isinstance(error.cause, ApplicationError) and error.cause.type == _CONFLICT:
                 self._broken = error.cause
                 return
-            await self._was_lost(place, visit, error)
+            await self._was_lost(place, visit, entry, error)
 
     def _view(self, execution: Exec) -> Position:
         view = exec_view(self._pos, execution)
@@ -365,9 +368,11 @@ class RunWorkflow:
         self._keep(decision)
         self._set_timers()
 
-    async def _was_lost(self, place: Place, visit: int, error: ActivityError) -> None:
+    async def _was_lost(self, place: Place, visit: int, entry: int, error: ActivityError) -> None:
         """The worker is gone, or could not do it: what it noted counts, and it can note nothing more."""
-        where = ExecPlace(unwritten=self._unwritten([]), scope=place[0], node=place[1], visit=visit)
+        where = ExecPlace(
+            unwritten=self._unwritten([]), scope=place[0], node=place[1], visit=visit, entry=entry
+        )
         raw = await self._store_call("holdfast.inspect", encode_body(where))
         execution = self._pos.execs.get(place)
         if execution is None or execution.visit != visit:
@@ -379,6 +384,7 @@ class RunWorkflow:
             node = self._pos.scope_graph(self._graph, self._pos.scopes[place[0]]).nodes[place[1]]
             kind = "stopped" if isinstance(error.cause, ActivityTimeoutError) else "failed"
             text = f"the workers of node {node.id!r} {kind} {MAX_LOST} times"
+            # No retry of the node follows: each of them had a worker of its own.
             failed = HandlerFinished(
                 scope=place[0], node=place[1], visit=visit, outcome="fail",
                 error=ErrorInfo("given_up", "RunError", text),
@@ -430,7 +436,11 @@ class RunWorkflow:
         self._acknowledge(drafts)
         found: list[Message] = []
         for name, packed in msgspec.msgpack.decode(raw):
-            message: Any = getattr(engine_messages, name)(**dict(unpack(packed)))
+            message: Any
+            if name == "EvidenceArrived":
+                message = self._wire.read_late(packed)
+            else:
+                message = getattr(engine_messages, name)(**dict(unpack(packed)))
             self._taken.add(message.inbox)
             found.append(message)
         return found
@@ -565,4 +575,5 @@ class RunWorkflow:
             return
         crashpoint("before_continue")
         rest = msgspec.structs.replace(self._start, position=self._wire.position(self._pos), lost=self._lost)
+        rest.entries = self._entries
         workflow.continue_as_new(args=[encode_body(rest), self._encoded])

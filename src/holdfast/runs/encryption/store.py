@@ -331,6 +331,10 @@ class EncryptedStore(EncryptedGraphThreads):
         encrypted = self.cipher.encrypt_bytes(payload, tenant, "inbox", run, kind)
         return await self.inner.send(run, kind, encrypted, dedupe=dedupe, event=event)
 
+    async def add_events(self, run: RunId, events: Sequence[EventRow]) -> None:
+        tenant = await self.tenant_of(run)
+        await self.inner.add_events(run, [self.cipher.encrypt(event, tenant, run=run) for event in events])
+
     async def pending(self, run: RunId) -> tuple[int, list[InboxRow]]:
         seen, rows = await self.inner.pending(run)
         return seen, [self.cipher.decrypt(row, run=run) for row in rows]

@@ -201,6 +201,15 @@ class MemoryInbox(MemoryTables):
         self._changes.notify()
         return True
 
+    async def add_events(self, run: RunId, events: Sequence[EventRow]) -> None:
+        with self._lock:
+            found = self._ids.get(run)
+            if found is None:
+                return
+            for event in events:
+                self._add_event(found, event)
+        self._changes.notify()
+
     async def pending(self, run: RunId) -> tuple[int, list[InboxRow]]:
         with self._lock:
             found = self._ids.get(run)

@@ -124,6 +124,12 @@ async def put_with_events(
     await _write_events(conn, key, events, first)
 
 
+async def add_events_of(conn: Conn, _now: int, run: RunId, events: Sequence[EventRow]) -> None:
+    found = await conn.row("SELECT key FROM @runs WHERE id = ?", run)
+    if found is not None and events:
+        await add_events(conn, found[0], events)
+
+
 async def add_events(conn: Conn, key: int, events: Sequence[EventRow], nth: int = 0) -> None:
     """`nth`: counts, from 0, the runs that this transaction adds events to."""
     first = await conn.number_events(key, len(events), nth)

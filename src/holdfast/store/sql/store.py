@@ -115,6 +115,9 @@ class SqlStore(SqlHolds, SqlQueues, SqlLimits, SqlSchedules, SqlFleet, SqlProjec
         work = partial(run_inbox.send, run=run, kind=kind, payload=payload, dedupe=dedupe, event=event)
         return await self._write(work, wakes=True)
 
+    async def add_events(self, run: RunId, events: Sequence[EventRow]) -> None:
+        await self._write(partial(run_inbox.add_events_of, run=run, events=events), wakes=True)
+
     async def pending(self, run: RunId) -> tuple[int, list[InboxRow]]:
         return await self._peek(partial(run_inbox.pending, run=run))
 

@@ -49,6 +49,19 @@ class EventSuite:
         kinds = [row.seq if isinstance(row, Record) else row.type for row in rows]
         assert kinds == [0, 1, "noted", 2, "answered", 4]
 
+    @pytest.mark.covers("D-3")
+    async def test_events_without_a_message_are_numbered_like_all_others(self, kit: StoreKit) -> None:
+        run = await run_with_events(kit)
+        await kit.store.add_events(run, [kit.event("said", b"1"), kit.event("said", b"2")])
+        await kit.store.add_events(run, [])
+        await kit.store.add_events(RunId("nobody"), [kit.event("said", b"3")])
+        rows = await kit.store.events(run, after=9, limit=99)
+        assert numbers(rows) == [10, 11]
+        assert [row.payload for row in rows] == [b"1", b"2"]
+        assert (await kit.row(run)).event_seq == 11
+        announced = [n for _, _, first, last in await kit.whole_feed() for n in range(first, last + 1)]
+        assert announced == list(range(1, 12))
+
     @pytest.mark.covers("R-19")
     async def test_reading_goes_on_after_any_number(self, kit: StoreKit) -> None:
         run = await run_with_events(kit)

@@ -1,0 +1,202 @@
+"""What happens inside a node on a cluster: live output, notes, results, lost workers."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+pytest.importorskip("temporalio")
+
+from holdfast import Context, Flow, Holdfast
+from holdfast.drivers.temporal.notes_document import NotesDocument
+from holdfast.drivers.temporal.payloads import ExecNote, Unwritten
+from holdfast.errors import LeaseLostError
+from holdfast.model.position import Exec
+from tests.deadlines import HANG
+from tests.services import temporal
+from tests.temporal.runs import assert_same, engine_of, run, settled, workers
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.covers("TD-17")
+async def test_live_output_is_shown_while_the_node_runs_and_is_not_in_the_history(
+    sqlite: str, engine: str
+) -> None:
+    flow, go = Flow("talks"), asyncio.Event()
+
+    @flow.script
+    async def talk(state: Any, ctx: Context) -> dict[str, Any]:
+        ctx.emit("hello " * 2000)
+        ctx.log.warning("a line")
+        await go.wait()
+        ctx.emit("before the question")
+        reply = await ctx.ask("More?", options=["yes", "no"])
+        ctx.emit({"then": reply.decision})
+        return {"said": reply.decision}
+
+    async with Holdfast(sqlite, engine=engine) as hf, workers(hf, flow):
+        service = await hf.service()
+        created = await flow.submit({}, on=hf)
+        async with asyncio.timeout(HANG):
+            while not (shown := await emitted(service, created)):
+                await service.store.wait_change(0.1)
+        assert shown[0] == ("", 1, "hello " * 2000)
+        go.set()
+        waiting = await settled(flow, hf, created)
+        await service.answer(waiting.holds[0].id, "yes")
+        done = await settled(flow, hf, created)
+        assert done.completed, done
+        said = [data for _, _, data in await emitted(service, created)]
+        line = {"level": "warning", "text": "a line"}
+        assert said == ["hello " * 2000, line, "before the question", {"then": "yes"}]
+        await assert_same(hf, created)
+        client = await (await engine_of(hf)).client()
+        history = await client.get_workflow_handle(created).fetch_history()
+        assert b"a line" not in b"".join(event.SerializeToString() for event in history.events)
+
+
+async def emitted(service: Any, run_id: str) -> list[tuple[str, int, Any]]:
+    found = [event for event in await service.events(run_id) if event.type == "node.emitted"]
+    assert all(event.node == "talk" for event in found)
+    return [(event.scope, event.data["visit"], event.data["data"]) for event in found]
+
+
+@pytest.mark.covers("TD-15", "TD-20")
+async def test_notes_of_an_activity_that_was_given_up_are_read_again_and_no_late_one_enters(
+    sqlite: str,
+) -> None:
+    async with Holdfast(sqlite) as hf:
+        store = (await hf.service()).store
+        execution = Exec("", 0, 1, 0, 0)
+
+        def document() -> NotesDocument:
+            return NotesDocument(store, Unwritten("run", 1, "default", "f", "v", "e", []), "", 0, 1)
+
+        first, second = document(), document()
+        await first.enter(1, execution)
+        await first.write([ExecNote("record", 3)], execution)
+        # The answer to the first call may be lost with its worker.
+        assert await document().give_up(1) == await document().give_up(1) == [ExecNote("record", 3)]
+        with pytest.raises(LeaseLostError):
+            await first.write([ExecNote("record", 4)], execution)
+        await second.enter(2, execution)
+        assert await document().give_up(2) == []
+        # One that was given up before it entered.
+        assert await document().give_up(3) == []
+        with pytest.raises(LeaseLostError):
+            await document().enter(3, execution)
+        with pytest.raises(LeaseLostError):
+            await document().enter(2, execution)
+        await document().enter(4, execution)
+
+
+@pytest.mark.covers("TD-21")
+@pytest.mark.parametrize("inside", [False, True], ids=["node", "substep"])
+async def test_late_result_of_a_lost_activity_is_evidence_and_nothing_is_asked_or_repeated(
+    inside: bool, sqlite: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow, paid, asked = Flow("late"), list[int](), asyncio.Event()
+    monkeypatch.setattr("temporalio.activity.heartbeat", lambda *_: None)
+
+    async def charge() -> int:
+        paid.append(1)
+        await asked.wait()
+        return 7
+
+    if inside:
+
+        @flow.script
+        async def pay(state: Any, ctx: Context) -> dict[str, Any]:
+            return {"paid": await ctx.step("charge", charge, effect="external")}
+    else:
+
+        @flow.node(id="pay")
+        async def pay_directly(state: Any) -> dict[str, Any]:
+            return {"paid": await charge()}
+
+    async with Holdfast(sqlite, engine=temporal.own().address("1s")) as hf, workers(hf, flow):
+        waiting = await run(flow, hf)
+        (hold,) = waiting.holds
+        assert "happened" in [option.id for option in hold.options or ()]
+        asked.set()
+        async with asyncio.timeout(HANG):
+            while not (done := await settled(flow, hf, waiting.run_id)).completed:
+                await (await hf.service()).store.wait_change(0.1)
+        assert (done.state["paid"], paid) == (7, [1])
+        await assert_same(hf, waiting.run_id)
+
+
+@pytest.mark.covers("TD-21")
+async def test_execution_that_loses_its_worker_five_times_fails_its_run(
+    sqlite: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow, tried = Flow("cursed", effect="pure"), list[int]()
+    monkeypatch.setattr("temporalio.activity.heartbeat", lambda *_: None)
+
+    @flow.node(retry=9)
+    async def work(state: Any) -> None:
+        tried.append(1)
+        await asyncio.sleep(HANG)
+
+    async with Holdfast(sqlite, engine=temporal.own().address("1s")) as hf, workers(hf, flow):
+        done = await run(flow, hf)
+        assert done.error is not None
+        assert (done.error.code, len(tried)) == ("given_up", 5)
+        assert "the workers of node 'work' stopped 5 times" in done.error.message
+        await assert_same(hf, done.run_id)
+
+
+@pytest.mark.covers("TD-18")
+async def test_artifacts_costs_memory_routers_and_probes_work_as_with_built_in_workers(
+    sqlite: str, engine: str
+) -> None:
+    flow = Flow("all", memory="snapshot")
+
+    @flow.node(effect="read")
+    async def begin(state: Any, ctx: Context) -> dict[str, Any]:
+        ctx.artifact("report", {"pages": 3})
+        ctx.spent(tokens=40, cost=0.25)
+        await ctx.memory.write("the customer likes tea")
+        return {"found": len(await ctx.memory.read("tea")), "size": 30}
+
+    @flow.node(effect="pure")
+    async def small(state: Any) -> None: ...
+
+    @flow.node(effect="pure")
+    async def large(state: Any, ctx: Context) -> dict[str, Any]:
+        return {"route": "large", "remembers": len(await ctx.memory.read("tea"))}
+
+    flow.router(begin, lambda s: "large" if s["size"] > 20 else "small", [small, large])
+    async with Holdfast(sqlite, engine=engine) as hf, workers(hf, flow):
+        done = await run(flow, hf)
+        assert done.completed, done
+        assert done.artifacts == {"report": {"pages": 3}}
+        assert (done.totals["tokens"], done.totals["cost"]) == (40, 0.25)
+        assert (done.state["route"], done.state["remembers"]) == ("large", 1)
+        await assert_same(hf, done.run_id)
+
+
+@pytest.mark.covers("TD-18")
+async def test_probe_tells_whether_the_effect_of_a_lost_worker_happened(
+    sqlite: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow, paid = Flow("probed"), list[int]()
+    monkeypatch.setattr("temporalio.activity.heartbeat", lambda *_: None)
+
+    async def look(state: Any) -> dict[str, Any] | None:
+        return {"paid": len(paid)} if paid else None
+
+    @flow.node(probe=look)
+    async def pay(state: Any) -> dict[str, Any]:
+        paid.append(1)
+        await asyncio.sleep(HANG)
+        return {}
+
+    async with Holdfast(sqlite, engine=temporal.own().address("1s")) as hf, workers(hf, flow):
+        done = await run(flow, hf)
+        assert done.completed, done
+        assert (done.state["paid"], paid) == (1, [1])
+        await assert_same(hf, done.run_id)

@@ -86,21 +86,21 @@ class OtelExporter:
         row, term = session.row, session.lease.term
         self._note(_Began(row, term, session.pos.head, session.graph, session.codec, session.clock.now()))
         flow = (FLOW, row.flow)
-        self._measures.active.add(1, dict([flow]))
+        self._measures.add(self._measures.active, 1, flow)
         # The term counts claims: above 1 the run was claimed before, perhaps by another process.
         self._measures.add(self._measures.started if term == 1 else self._measures.resumed, 1, flow)
 
     def committed(self, lease: Lease, records: list[Record]) -> None:
         # A bound on memory: telemetry is dropped, and the run does not wait for its export.
         if self._waiting > MOST_WAITING:
-            self._measures.add(self._measures.dropped, len(records))
+            self._measures.dropped += len(records)
             return
         self._waiting += len(records)
         self._note(((lease.run, lease.term), records))
 
     def left(self, driver: Driver, status: RunStatus | None, error: BaseException | None) -> None:
         flow = (FLOW, driver.session.row.flow)
-        self._measures.active.add(-1, dict([flow]))
+        self._measures.add(self._measures.active, -1, flow)
         if isinstance(error, LeaseLostError):
             self._measures.add(self._measures.lost, 1, flow)
         how = (
@@ -146,6 +146,7 @@ class OtelExporter:
             item = self._items.popleft()
             try:
                 await self._export(item)
+                self._measures.flush_many()
             except Exception:
                 # Telemetry must never fail a run, whatever an exporter raises.
                 log.warning("telemetry could not be exported", exc_info=True)
@@ -154,7 +155,6 @@ class OtelExporter:
                 # Runs share this event loop.
                 exported = 0
                 await asyncio.sleep(0)
-        self._measures.flush()
 
     async def _export(self, item: _Item) -> None:
         if isinstance(item, _Began):
@@ -171,7 +171,7 @@ class OtelExporter:
         self._waiting -= len(records)
         known = self._known[place]
         for record in records:
-            for fact in known.story.facts_of(record):
+            for fact in known.story.facts_of(record, own=True):
                 self._export_fact(known, fact)
 
     def _export_fact(self, known: _Known, fact: Any) -> None:

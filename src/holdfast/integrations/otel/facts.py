@@ -137,10 +137,11 @@ class RunStory:
         """The paths of the flow's secret fields."""
         return self._codec.secrets
 
-    def facts_of(self, record: Record) -> list[Fact]:
+    def facts_of(self, record: Record, *, own: bool = False) -> list[Fact]:
+        """`own`: committed by this process just now, not read from the store."""
         if record.kind in (Kind.chunk, Kind.snapshot):
             return []
-        body = self._codec.decode(record)
+        body = self._codec.decode(record, own=own)
         if isinstance(body, IntentBody):
             noted = usage_noted(body)
             return [] if noted is None else [Spent(record.node, noted)]
@@ -203,7 +204,8 @@ class RunStory:
                     del self._open[gone]
             elif kind in ("edge.taken", "loop.turned"):
                 continue
-            elif kind != "hold.answered":  # reported when its hold is closed
+            # The answer of a hold is reported when the hold is closed; the end of a visit is its span.
+            elif kind != "hold.answered" and key in self._open:
                 self._moment(key, record.at, kind, _attributes(data, body))
 
     def _moment(self, key: Key, at: int, what: str, attributes: dict[str, str | int]) -> None:

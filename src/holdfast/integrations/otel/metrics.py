@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from threading import Lock
 from time import perf_counter
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from opentelemetry.metrics import Counter, Meter
+from opentelemetry.metrics import (
+    CallbackOptions,
+    Counter,
+    Meter,
+    MeterProvider,
+    Observation,
+    UpDownCounter,
+)
 
 from holdfast.integrations.otel import conventions as names
 from holdfast.integrations.otel.agent_calls import AgentCall
@@ -19,6 +28,7 @@ from holdfast.integrations.otel.facts import (
     StepEnded,
     StepRetried,
 )
+from holdfast.integrations.otel.private_names import record_all
 from holdfast.store.protocols import Store
 from holdfast.store.rows import RunRow
 from holdfast.types.record import RunBatch, SettleAnswer
@@ -27,12 +37,16 @@ _SHORT = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.
 _TOKENS = [4**power for power in range(14)]
 _LONG = [1, 10, 60, 300, 1800, 3600, 6 * 3600, 86_400, 3 * 86_400, 7 * 86_400, 30 * 86_400]
 
+MOST_HELD = 4096  # measured values; more are given to OpenTelemetry before it asks
 FLOW = "holdfast.flow"
 NODE = "holdfast.node"
 _CALL = (names.OPERATION, names.PROVIDER, names.REQUEST_MODEL, names.RESPONSE_MODEL, names.TOOL)
 
 
 class OtelMetrics:
+    """What is counted is held here, and given to OpenTelemetry when a reader collects: a call of the SDK for
+    each step took a third of the CPU of telemetry, and many steps of one node are one call."""
+
     def __init__(self, meter: Meter) -> None:
         count, span = meter.create_counter, meter.create_histogram
         self.started = count("holdfast.runs.started", "{run}", "Runs claimed for the first time")
@@ -66,10 +80,6 @@ class OtelMetrics:
         self.commits = count("holdfast.commits", "{commit}", "Commits of records")
         self.records = count("holdfast.records", "{record}", "Records that were committed")
         self.lost = count("holdfast.leases.lost", "{lease}", "Leases lost to another worker")
-        self.dropped = count(
-            "holdfast.telemetry.dropped", "{record}", "Records dropped because the queue was full"
-        )
-
         self.tokens = count("holdfast.tokens", "{token}", "Tokens of models")
         self.cost = count("holdfast.cost", "{cost}", "Cost of models, in the currency of their prices")
         self.token_usage = span(
@@ -84,35 +94,61 @@ class OtelMetrics:
             "Duration of a call of a model or a tool",
             explicit_bucket_boundaries_advisory=_SHORT,
         )
-        self._buffer: dict[tuple[Counter, tuple[tuple[str, str], ...]], float] = {}
+        self._lock = Lock()  # readers collect in threads of their own
+        self._buffer: dict[tuple[Counter | UpDownCounter, tuple[tuple[str, str], ...]], float] = {}
+        # Seconds of steps, by flow, node and outcome; and of commits.
+        self._durations: dict[tuple[str, str, str], list[float]] = {}
         self._settles: list[float] = []
+        self._held = 0
         self._records = 0
+        self.dropped = 0
+        # Asked for its value whenever a reader collects, before the others are: so all are complete then.
+        # Last, because a reader may do so at once.
+        meter.create_observable_counter(
+            "holdfast.telemetry.dropped",
+            [self._collected],
+            "{record}",
+            "Records dropped because the queue was full",
+        )
 
-    def add(self, counter: Counter, value: float, *attributes: tuple[str, str]) -> None:
-        """Counted here, and given to OpenTelemetry with `flush`: many steps of one node are one call."""
+    def add(self, counter: Counter | UpDownCounter, value: float, *attributes: tuple[str, str]) -> None:
         at = (counter, attributes)
-        self._buffer[at] = self._buffer.get(at, 0) + value
+        with self._lock:
+            self._buffer[at] = self._buffer.get(at, 0) + value
+
+    def _collected(self, _options: CallbackOptions) -> list[Observation]:
+        self.flush()
+        return [Observation(self.dropped)] if self.dropped else []
 
     def flush(self) -> None:
-        settles, self._settles = self._settles, []
+        with self._lock:
+            settles, self._settles = self._settles, []
+            durations, self._durations = self._durations, {}
+            taken, self._buffer = self._buffer, {}
+            records, self._records = self._records, 0
+            self._held = 0
         if settles:
-            for seconds in settles:
-                self.settle.record(seconds)
-            self.add(self.commits, len(settles))
-            self.add(self.records, self._records)
-            self._records = 0
-        taken, self._buffer = self._buffer, {}
+            record_all(self.settle, settles, {})
+            self.commits.add(len(settles))
+            self.records.add(records)
+        for (flow, node, outcome), of_node in durations.items():
+            at = {FLOW: flow, NODE: node, "holdfast.outcome": outcome}
+            self.steps.add(len(of_node), at)
+            record_all(self.duration, of_node, at)
         for (counter, attributes), value in taken.items():
             counter.add(value, dict(attributes))
 
+    def flush_many(self) -> None:
+        """If no reader has collected for long, or there is none."""
+        if self._held >= MOST_HELD:
+            self.flush()
+
     def count(self, row: RunRow, fact: Fact) -> None:
-        flow = (FLOW, row.flow)
         if isinstance(fact, StepEnded):
-            node, outcome = fact.visit.node, fact.visit.outcome
-            self.add(self.steps, 1, flow, (NODE, node), ("holdfast.outcome", outcome))
-            at = {FLOW: row.flow, NODE: node, "holdfast.outcome": outcome}
-            self.duration.record(fact.visit.duration / 1e6, at)
-        elif isinstance(fact, StepRetried):
+            self._step(row.flow, fact)
+            return
+        flow = (FLOW, row.flow)
+        if isinstance(fact, StepRetried):
             self.add(self.retries, 1, flow, (NODE, fact.node))
         elif isinstance(fact, HoldOpened):
             self.add(self.opened, 1, flow, (NODE, fact.node), ("holdfast.type", fact.type))
@@ -126,6 +162,16 @@ class OtelMetrics:
             self._call(fact)
         elif isinstance(fact, RunEnded):
             self.add(self.ended, 1, flow, ("holdfast.status", fact.status))
+
+    def _step(self, flow: str, fact: StepEnded) -> None:
+        visit = fact.visit
+        at = (flow, visit.node, visit.outcome)
+        with self._lock:
+            values = self._durations.get(at)
+            if values is None:
+                values = self._durations[at] = []
+            values.append(visit.duration / 1e6)
+            self._held += 1
 
     def _spent(self, flow: tuple[str, str], node: tuple[str, str], fact: Spent) -> None:
         if fact.usage.tokens:
@@ -144,8 +190,21 @@ class OtelMetrics:
                 self.token_usage.record(call.attributes[name], {**at, names.TOKEN_TYPE: kind})
 
     def committed(self, seconds: float, batches: Sequence[RunBatch]) -> None:
-        self._settles.append(seconds)
-        self._records += sum(len(batch.records) for batch in batches)
+        with self._lock:
+            self._settles.append(seconds)
+            self._held += 1
+            self._records += sum(len(batch.records) for batch in batches)
+
+
+_shared: WeakKeyDictionary[MeterProvider, OtelMetrics] = WeakKeyDictionary()
+
+
+def metrics_of(provider: MeterProvider, version: str) -> OtelMetrics:
+    """One for all instances of a provider: it keeps the first callback of an instrument only."""
+    found = _shared.get(provider)
+    if found is None:
+        found = _shared[provider] = OtelMetrics(provider.get_meter("holdfast", version))
+    return found
 
 
 class TimedStore:

@@ -4,12 +4,18 @@ A finished span is given to the processors without the steps of a running one (l
 each attribute, two calls of each processor): a tenth of the time, and most steps have such a span. Only where
 nothing else could happen to it: the SDK's own processors, which do nothing at the start of a span, no limit
 of lengths, and everything is sampled. Otherwise, and if a name is missing, spans are made the usual way.
+
+Likewise many values of one series of a histogram: the series is found once, and not for each value by a copy,
+a check and a hash of its attributes. Not where a view leaves attributes out, or each value is an exemplar.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+from opentelemetry.metrics import Histogram
 from opentelemetry.trace import SpanContext, SpanKind, TraceFlags, Tracer
 
 _PROCESSORS = frozenset({"BatchSpanProcessor", "SimpleSpanProcessor"})
@@ -87,3 +93,50 @@ def finished_spans(tracer: Tracer) -> FinishedSpans | None:
         return FinishedSpans(tracer)
     except (AttributeError, ImportError):
         return None
+
+
+_EXEMPLAR_FILTERS = frozenset({"TraceBasedExemplarFilter", "AlwaysOffExemplarFilter"})
+
+
+class _Measured(msgspec.Struct):
+    """As much of a measurement as an aggregation reads of one that is no exemplar."""
+
+    value: float
+
+
+def record_all(histogram: Histogram, values: Sequence[float], attributes: Mapping[str, str]) -> None:
+    """These values of one series, measured outside all spans."""
+    try:
+        places, key = _series(histogram, attributes)
+    except (AttributeError, ImportError, LookupError):
+        for value in values:
+            histogram.record(value, attributes)
+        return
+    measured = _Measured(0.0)
+    for lock, series in places:
+        # As the SDK does it where a collection starts new series: none is taken away meanwhile.
+        with lock:
+            aggregation = series(key, dict(attributes))
+            for measured.value in values:
+                aggregation.aggregate(measured, False)
+
+
+def _series(histogram: Any, attributes: Mapping[str, str]) -> tuple[list[tuple[Any, Any]], Any]:
+    """The lock and the series of each reader and view, and their key; none if its meter is disabled. Raises
+    AttributeError or ImportError for a missing name of the SDK, LookupError where the short way is not
+    possible."""
+    from opentelemetry.sdk.metrics._internal import _view_instrument_match
+
+    sdk: Any = _view_instrument_match
+    consumer = histogram._measurement_consumer
+    if type(consumer._sdk_config.exemplar_filter).__name__ not in _EXEMPLAR_FILTERS:
+        raise LookupError
+    matches = [
+        match
+        for storage in (consumer._reader_storages.values() if histogram._is_enabled() else ())
+        for match in storage._get_or_init_view_instrument_match(histogram)
+    ]
+    if any(match._view._attribute_keys is not None for match in matches):
+        raise LookupError
+    places = [(match._lock, match._get_or_create_aggregation) for match in matches]
+    return places, sdk._hash_attributes(attributes)

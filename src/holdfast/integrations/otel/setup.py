@@ -16,7 +16,7 @@ from holdfast.app.holdfast import Holdfast
 from holdfast.app.worker import Worker
 from holdfast.errors import SettingsError
 from holdfast.integrations.otel.exporter import OtelExporter
-from holdfast.integrations.otel.metrics import OtelMetrics, TimedStore
+from holdfast.integrations.otel.metrics import TimedStore, metrics_of
 from holdfast.integrations.otel.spans import Spans
 from holdfast.runs.observer import combine_observers
 from holdfast.runs.service import RunService
@@ -47,9 +47,8 @@ def instrument(
     with known secrets masked. `finish` is awaited when the instance or a worker closes.
     """
     tracer = (tracer_provider or get_tracer_provider()).get_tracer("holdfast", __version__)
-    meter = (meter_provider or get_meter_provider()).get_meter("holdfast", __version__)
     spans = Spans(tracer, messages=messages, capture=capture_content)
-    measures = OtelMetrics(meter)
+    measures = metrics_of(meter_provider or get_meter_provider(), __version__)
 
     def watch(service: RunService) -> None:
         runtime = service.runtime

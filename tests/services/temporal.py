@@ -20,6 +20,7 @@ from tests.services import absent
 from tests.services.s3 import free_ports
 
 VARIABLE = "HOLDFAST_TEST_TEMPORAL"
+ATTRIBUTES = ("HoldfastTenant", "HoldfastFlow", "HoldfastVersion", "HoldfastStatus")
 
 
 def binary() -> str:
@@ -54,6 +55,8 @@ class TemporalServer:
         command = [self.command, "server", "start-dev", "--headless", "--log-level", "error"]
         command += ["--ip", "127.0.0.1", "--port", str(self.port)]
         command += ["--db-filename", str(self.folder / "temporal.db")]
+        for name in ATTRIBUTES:
+            command += ["--search-attribute", f"{name}=Keyword"]
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
         self._wait()

@@ -24,16 +24,18 @@ async def engine_of(hf: Holdfast) -> TemporalEngine:
 
 
 @asynccontextmanager
-async def workers(hf: Holdfast, *flows: Flow, count: int = 1, cached: int = 1000) -> AsyncIterator[None]:
+async def workers(
+    hf: Holdfast, *flows: Flow, count: int = 1, cached: int = 1000
+) -> AsyncIterator[list[TemporalEngine]]:
     """Engine workers alone: no built-in one. Each has a connection of its own, as in a process of its own."""
     async with AsyncExitStack() as stack:
         first = await engine_of(hf)
         address = str(hf._given)
-        await stack.enter_async_context(_worker(hf, flows, cached))
+        made = [await stack.enter_async_context(_worker(hf, flows, cached))]
         for _ in range(count - 1):
             other = await stack.enter_async_context(Holdfast(address, engine=_text(first)))
-            await stack.enter_async_context(_worker(other, flows, cached))
-        yield
+            made.append(await stack.enter_async_context(_worker(other, flows, cached)))
+        yield made
 
 
 def _text(engine: TemporalEngine) -> str:
@@ -42,7 +44,7 @@ def _text(engine: TemporalEngine) -> str:
 
 
 @asynccontextmanager
-async def _worker(hf: Holdfast, flows: Sequence[Flow], cached: int) -> AsyncIterator[None]:
+async def _worker(hf: Holdfast, flows: Sequence[Flow], cached: int) -> AsyncIterator[TemporalEngine]:
     for flow in flows:
         hf.register(flow.program())
     service = await hf.new_service()
@@ -51,7 +53,7 @@ async def _worker(hf: Holdfast, flows: Sequence[Flow], cached: int) -> AsyncIter
     made = EngineWorker(engine, cached=cached, grace=0.5)
     serving = asyncio.ensure_future(made.serve())
     try:
-        yield
+        yield engine
     finally:
         made.stop()
         await serving

@@ -9,6 +9,7 @@ from typing import Any
 from holdfast.app.flow import Flow
 from holdfast.app.holdfast import Holdfast, default_instance
 from holdfast.runs.driver.services import EngineServer
+from holdfast.runs.engine_report import DeploymentOptions
 from holdfast.runs.worker.worker import RunWorker
 
 
@@ -21,7 +22,8 @@ class Worker:
 
     `lanes`: only runs of these; None: all. `name`: its name in the fleet (default: generated).
     `probe`: its health server (`holdfast.integrations.prometheus.Metrics`, or
-    `holdfast.runs.worker.health_server.Health`). The other options are those of
+    `holdfast.runs.worker.health_server.Health`). `deployment`: of the worker versioning of the instance's
+    engine. The other options are those of
     `holdfast.runs.worker.worker.RunWorker`.
     """
 
@@ -31,8 +33,10 @@ class Worker:
         on: Holdfast | None = None,
         lanes: Sequence[str] | None = None,
         concurrency: int = 10,
+        deployment: DeploymentOptions | None = None,
         **options: Any,
     ) -> None:
+        self._deployment = deployment
         self.hf = on or default_instance()
         self._flows = flows
         for flow in flows:
@@ -89,7 +93,7 @@ class Worker:
     def _start_engine(self, worker: RunWorker) -> asyncio.Task[None] | None:
         engine = worker.runtime.engine
         if engine is not None:
-            self._engine = engine.worker(lanes=self._options["lanes"])
+            self._engine = engine.worker(lanes=self._options["lanes"], deployment=self._deployment)
             self._engine_task = asyncio.create_task(self._engine.serve())
         return self._engine_task
 

@@ -110,6 +110,14 @@ Store = Annotated[
         metavar="ADDRESS",
     ),
 ]
+Engine = Annotated[
+    str | None,
+    typer.Option(
+        help="Temporal cluster that drives runs, e.g. temporal://localhost:7233/default (default: "
+        "HOLDFAST_ENGINE; without, the built-in workers do)",
+        metavar="ADDRESS",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout")]
 Watch = Annotated[bool, typer.Option("--watch", "-w", help="Show events as they are recorded")]
 Text = str | None

@@ -83,7 +83,7 @@ async def run_deployed(
     """`spec`: NAME or NAME@VERSION. None: no document of that name was deployed here."""
     name, _, version = spec.partition("@")
     try:
-        opened = open_store_for_command(manner.store, must_exist=True)
+        opened = open_store_for_command(manner.store, must_exist=True, engine=manner.engine)
     except StoreUnavailableError:
         return None
     async with opened as hf:

@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.app.loader import absolute, load_module
+from holdfast.cli.drive import start_run
 from holdfast.cli.drive_and_print import drive_and_print
 from holdfast.cli.flow_check import print_warnings
 from holdfast.cli.main import Exit
@@ -129,7 +130,7 @@ async def run_document(
     if detach and manner.watch:
         raise InputError("--detach and --watch cannot both be given.", hint="Use one of them.")
     program = load_checked_document(file, functions)
-    async with open_store_for_command(manner.store, must_exist=False) as hf:
+    async with open_store_for_command(manner.store, must_exist=False, engine=manner.engine) as hf:
         service = await hf.service()
         return await start_document(service, program, given, options, manner, functions, detach=detach)
 
@@ -151,7 +152,7 @@ async def start_document(
     if detach:
         row, fresh = await service.create(program, given, **options)
         return await _print_detached(service, row, manner, fresh=fresh)
-    started = await service.start(program, given, **options)
+    started = await start_run(service, program, given, **options)
     if isinstance(started, QueuedRun):
         return await drive_and_print(service, program, started.row, manner, created=True)
     if not isinstance(started, RunRow):

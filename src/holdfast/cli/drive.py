@@ -14,13 +14,26 @@ from holdfast.cli.output.console import PATIENCE, print_note
 from holdfast.errors import HoldfastError, LeaseLostError, LimitReachedError, RunBusyError
 from holdfast.model.position import Position
 from holdfast.model.program import Program
+from holdfast.runs.limits.run_limits import QueuedRun
 from holdfast.runs.service import RunService
-from holdfast.store.rows import Claim
+from holdfast.store.rows import Claim, RunRow
 from holdfast.types.clock import to_datetime
 from holdfast.types.ids import RunId
 from holdfast.types.status import ENDED, PARKED
 
 Claimed = tuple[Claim, Position]
+
+
+async def start_run(
+    service: RunService, program: Program, given: Any, **options: Any
+) -> Claimed | QueuedRun | RunRow:
+    """As `RunService.start`; on an engine the run is only created, and this process follows it."""
+    if service.runtime.engine is None:
+        return await service.start(program, given, **options)
+    # A run that nothing starts would only wait here.
+    await service.runtime.engine.check()
+    row, fresh = await service.create(program, given, **options)
+    return QueuedRun(row) if fresh else row
 
 
 async def drive(
@@ -90,6 +103,8 @@ async def _advance(
     while True:
         try:
             if claimed is None:
+                if service.runtime.engine is not None:
+                    await _note_engine(service, run)
                 return await advance(service, program, run, created=created, waits=patience)
             claim, pos = claimed
             claimed = None
@@ -107,6 +122,16 @@ async def _advance(
         row = await service.get(run)
         if row.status in ENDED or row.status in PARKED:
             return await result_of(service, program, run)
+
+
+async def _note_engine(service: RunService, run: RunId) -> None:
+    """Says once why a run of an engine does not begin."""
+    engine, row = service.runtime.engine, await service.get(run)
+    if engine is None or row.worker != engine.name:
+        return
+    found = await engine.report(row)
+    if found.problem:
+        print_note(f"Run {row.id} waits: {found.problem}. Press Ctrl-C to leave it to a worker.")
 
 
 def _interrupt(service: RunService, work: asyncio.Future[Any]) -> None:

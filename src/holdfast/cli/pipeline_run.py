@@ -19,7 +19,7 @@ from holdfast.attractor.program import PipelineDialect, PipelineSetup
 from holdfast.attractor.progress import read_progress
 from holdfast.attractor.registry import HandlerRegistry
 from holdfast.attractor.run_files import logs_root
-from holdfast.cli.drive import drive
+from holdfast.cli.drive import drive, start_run
 from holdfast.cli.flow_check import print_warnings
 from holdfast.cli.main import Exit
 from holdfast.cli.options.backend import backend_asked_for, default_model_note, require_model
@@ -88,7 +88,7 @@ async def run_file(
     if note := default_model_note(ready, setup):
         print_note(note)
     _warn(ready, manner)
-    async with open_store_for_command(manner.store, must_exist=False) as hf:
+    async with open_store_for_command(manner.store, must_exist=False, engine=manner.engine) as hf:
         service = await hf.service()
         logs = Path(asked.logs) if asked.logs else None
         if "idempotency_key" not in options:
@@ -103,7 +103,7 @@ async def run_file(
         if detach:
             row, _ = await service.create(ready.program, given, **options)
             return _print_detached(await shown_run(service.store, row), manner)
-        started = await service.start(ready.program, given, **options)
+        started = await start_run(service, ready.program, given, **options)
         if isinstance(started, (QueuedRun, RunRow)):
             row = started.row if isinstance(started, QueuedRun) else started
             in_line = isinstance(started, QueuedRun)

@@ -50,6 +50,7 @@ COMMANDS: Final[dict[str, str]] = {
     "skills": "Publish, list, show and yank skills.",
     "schedules": "Set, list, pause, trigger, fill in and delete schedules.",
     "queue": "Publish, claim, complete and requeue messages of queues.",
+    "engine": "Set up the Temporal cluster that drives runs.",
     "limits": "Limit how many runs are active at once or start per period.",
     "calendars": "Set, show and check business calendars.",
     "policy": "Check, simulate and store policies for holds.",

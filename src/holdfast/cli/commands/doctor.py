@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from holdfast.cli.app import Json, Store, app, run_async
+from holdfast.cli.app import Engine, Json, Store, app, run_async
 from holdfast.cli.doctor.finding import FAIL, OK, Finding
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command, shown_address
@@ -26,19 +26,20 @@ def doctor(
         bool, typer.Option("--deep", help="Also read every record and blob of every run (slow)")
     ] = False,
     store: Store = None,
+    engine: Engine = None,
     json: Json = False,
 ) -> int:
     """Check the store and say what to do.
 
     It checks file, schema, records, blobs, leases, workers, code, keys, disk space, files of settings,
-    brokers and agents of pipelines, and changes nothing.
+    brokers, agents of pipelines and the engine of runs, and changes nothing.
     Exit code 1: at least one check failed; warnings do not count.
     """
-    return run_async(run_doctor(store=store, deep=deep, json=json))
+    return run_async(run_doctor(store=store, engine=engine, deep=deep, json=json))
 
 
-async def run_doctor(*, store: str | None, deep: bool, json: bool) -> Exit:
-    found = [finding async for finding in _findings(store, deep=deep)]
+async def run_doctor(*, store: str | None, engine: str | None, deep: bool, json: bool) -> Exit:
+    found = [finding async for finding in _findings(store, engine, deep=deep)]
     if json:
         print_json({"ok": not _failed(found), "findings": [msgspec.to_builtins(each) for each in found]})
     else:
@@ -50,8 +51,9 @@ def _failed(found: list[Finding]) -> bool:
     return any(finding.state == FAIL for finding in found)
 
 
-async def _findings(store: str | None, *, deep: bool) -> AsyncIterator[Finding]:
+async def _findings(store: str | None, engine: str | None, *, deep: bool) -> AsyncIterator[Finding]:
     from holdfast.cli.doctor import agents, brokers, fleet, runs, settings
+    from holdfast.cli.doctor import engine as doctor_engine
     from holdfast.cli.doctor import store as doctor_store
 
     for finding in doctor_store.machine_findings(store):
@@ -61,7 +63,7 @@ async def _findings(store: str | None, *, deep: bool) -> AsyncIterator[Finding]:
     async for finding in agents.agent_findings():
         yield finding
     try:
-        async with open_store_for_command(store, must_exist=True) as hf:
+        async with open_store_for_command(store, must_exist=True, engine=engine) as hf:
             service = await hf.service()
             yield Finding("store", OK, f"{shown_address(store)} can be opened")
             async for finding in doctor_store.store_findings(service, store, deep=deep):
@@ -73,6 +75,8 @@ async def _findings(store: str | None, *, deep: bool) -> AsyncIterator[Finding]:
             async for finding in fleet.schedule_findings(service):
                 yield finding
             async for finding in brokers.broker_findings(service.store):
+                yield finding
+            async for finding in doctor_engine.engine_findings(service):
                 yield finding
     except HoldfastError as error:
         yield Finding("store", FAIL, error.message, error.hint or "")

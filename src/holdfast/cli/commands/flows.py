@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from holdfast.cli.app import By, Json, OfTenant, Store, Text, app, run_async
+from holdfast.cli.app import By, Engine, Json, OfTenant, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command, remember_source
 from holdfast.cli.output.console import iso_times, print_json, print_line, print_list, print_note, print_table
@@ -56,12 +56,15 @@ def list_(
 @group.command(
     epilog="Examples:  holdfast flows check refund.py   ·   holdfast flows check shop.flows:refund --json"
 )
-def check(new: New, flow: Which = None, store: Store = None, json: Json = False) -> int:
+def check(
+    new: New, flow: Which = None, engine: Engine = None, store: Store = None, json: Json = False
+) -> int:
     """Check whether active runs of other versions fit NEW, and say why not.
 
-    It changes nothing. Exit code 1: at least one run does not fit.
+    It changes nothing. With an engine it notes what differs there. Exit code 1: at least one run does not
+    fit.
     """
-    return run_async(check_flow(new, flow, store=store, json=json))
+    return run_async(check_flow(new, flow, engine=engine, store=store, json=json))
 
 
 @group.command(
@@ -239,13 +242,16 @@ async def labels(service: RunService) -> dict[str, str]:
     return {row.version: Graph(decode_graph(row.graph)).label for row in await service.store.flows()}
 
 
-async def check_flow(new: str, name: str | None, *, store: str | None, json: bool) -> Exit:
+async def check_flow(
+    new: str, name: str | None, *, engine: str | None, store: str | None, json: bool
+) -> Exit:
     from holdfast.cli.doctor.fleet import served_versions
     from holdfast.cli.options.flow_sources import Sources
 
     flow = _flow(new, name)
-    async with open_store_for_command(store, must_exist=True) as hf:
+    async with open_store_for_command(store, must_exist=True, engine=engine) as hf:
         service = await hf.service()
+        notes = await _engine_notes(service, flow)
         verdicts = await service.check(flow.program())
         names = await labels(service)
         versions = await served_versions(service)
@@ -254,12 +260,24 @@ async def check_flow(new: str, name: str | None, *, store: str | None, json: boo
         verdict.served = sources.of(verdict.version).here or verdict.version in (versions or ())
     breaks = sum(not verdict.fits for verdict in verdicts)
     if json:
-        print_json(_report(flow, verdicts, names))
+        print_json({**_report(flow, verdicts, names), "engine": notes})
     else:
+        for note in notes:
+            print_note(note)
         _print_verdicts(flow, verdicts, names, tried=False)
         _print_totals(verdicts, breaks, new, store)
         _print_unserved(verdicts, versions)
     return Exit.run_failed if breaks else Exit.ok
+
+
+async def _engine_notes(service: RunService, flow: Flow) -> list[str]:
+    """What differs on the engine, and where its runs have no worker."""
+    engine = service.runtime.engine
+    if engine is None:
+        return []
+    notes = engine.notes(flow.program())
+    found = [each async for each in engine.findings() if each.check == "task queues"]
+    return notes + [f"{each.wrong}: {place}" for each in found for place in each.about]
 
 
 class FlowMigrateOptions(msgspec.Struct, frozen=True):

@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from holdfast.cli.app import Backend, Breaks, Functions, Handlers, Json, Store, Text, Watch, app, run_async
+from holdfast.cli.app import (
+    Backend,
+    Breaks,
+    Engine,
+    Functions,
+    Handlers,
+    Json,
+    Store,
+    Text,
+    Watch,
+    app,
+    run_async,
+)
 from holdfast.cli.main import Exit
 from holdfast.cli.options.json_input import read_json
 from holdfast.cli.options.output import OutputOptions
@@ -74,6 +86,7 @@ def run(
     flow: FlowAddress = None,
     input: Annotated[Text, typer.Option(help="JSON, @file, or - for stdin", metavar="JSON")] = None,  # noqa: A002
     store: Store = None,
+    engine: Engine = None,
     watch: Watch = False,
     detach: Detach = False,
     json: Json = False,
@@ -116,7 +129,7 @@ def run(
         "simulate": simulate, "auto_approve": auto_approve, "logs": logs, "backend": backend,
         "handlers": handlers, "strict": strict, "ask": ask,
     }  # fmt: skip
-    manner = OutputOptions(store, watch, json)
+    manner = OutputOptions(store, watch, json, engine)
     if resume is not None:
         from holdfast.cli import pipeline_directory
 
@@ -228,6 +241,7 @@ def _run_pipeline(
 
 async def run_flow(spec: str, given: Any, options: dict[str, Any], manner: OutputOptions) -> Exit:
     from holdfast.app.loader import absolute
+    from holdfast.cli.drive import start_run
     from holdfast.cli.drive_and_print import drive_and_print
     from holdfast.cli.flow_check import load_checked_flow
     from holdfast.runs.limits.run_limits import QueuedRun
@@ -235,10 +249,10 @@ async def run_flow(spec: str, given: Any, options: dict[str, Any], manner: Outpu
 
     flow = load_checked_flow(spec)
     program = flow.program()
-    async with open_store_for_command(manner.store, must_exist=False) as hf:
+    async with open_store_for_command(manner.store, must_exist=False, engine=manner.engine) as hf:
         service = await hf.service()
         try:
-            started = await service.start(program, {} if given is None else given, **options)
+            started = await start_run(service, program, {} if given is None else given, **options)
         except StateError as error:
             raise _input_error(flow, error) from error
         # Before it is advanced: after a crash `holdfast resume RUN` needs it.
@@ -265,7 +279,7 @@ async def start_detached(spec: str, given: Any, options: dict[str, Any], manner:
         raise InputError("--detach and --watch cannot both be given.", hint="Use one of them.")
     flow = load_checked_flow(spec)
     program = flow.program()
-    async with open_store_for_command(manner.store, must_exist=False) as hf:
+    async with open_store_for_command(manner.store, must_exist=False, engine=manner.engine) as hf:
         service = await hf.service()
         try:
             row, fresh = await service.create(program, {} if given is None else given, **options)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from holdfast.cli.app import Backends, Functions, Handlers, Json, Store, Text, app, run_async
+from holdfast.cli.app import Backends, Engine, Functions, Handlers, Json, Store, Text, app, run_async
 from holdfast.cli.commands.worker import LEASE, WorkerOptions, open_with_probe
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command, remember_source, shown_address
@@ -129,6 +129,7 @@ def serve(
     functions: Functions = None,
     backend: Backends = None,
     handlers: Handlers = None,
+    engine: Engine = None,
     store: Store = None,
     json: Json = False,
 ) -> int:
@@ -149,6 +150,7 @@ def serve(
             name=name,
             lease=lease,
             metrics=metrics,
+            engine=engine,
             functions=tuple(functions or ()),
             backends=tuple(backend or ()),
             handlers=handlers,
@@ -205,7 +207,12 @@ async def _run_server(wanted: ServeOptions) -> Exit:
     options, lease = wanted.terms.options(), wanted.terms.lease_seconds()
     carried = load_checked_flows(wanted.flows)
     async with open_store_for_command(
-        wanted.store, must_exist=False, lease=LEASE, wanted_lease=lease, allow_code=wanted.allow_code
+        wanted.store,
+        must_exist=False,
+        lease=LEASE,
+        wanted_lease=lease,
+        allow_code=wanted.allow_code,
+        engine=wanted.terms.engine,
     ) as hf:
         flows = [flow for _, flow in carried]
         wanted.terms.configure(hf)

@@ -30,6 +30,7 @@ from holdfast.cli.output.console import (
 from holdfast.cli.output.results import command, print_holds, shown_run, status_text, version_text
 from holdfast.cli.output.run_json import costs, holds_of, last_error, run_json, values_of
 from holdfast.errors import InputError, RunNotFoundError
+from holdfast.runs.engine_report import is_of_engine
 from holdfast.types.human_time import clock_time, human_duration
 from holdfast.types.ids import is_id
 from holdfast.types.status import HoldStatus, RunStatus, label_for
@@ -290,7 +291,8 @@ async def _head(service: RunService, row: RunRow, line: Timeline, now: int) -> s
             ("created", clock_time(row.created_at)),
             ("took" if row.ended_at else "age", human_duration((row.ended_at or now) - row.created_at)),
             ("changed", clock_time(row.updated_at)),
-            ("worker", f"{row.worker}, until {clock_time(row.lease_until)}" if row.worker else ""),
+            ("worker", _worker_text(row)),
+            ("engine", await _engine_text(service, row)),
             ("limits", row.limit),
             ("resumed", str(sum(mark.kind == "resumed" for mark in line.visits.marks) or "")),
             ("recoveries", str(row.recoveries or "")),
@@ -306,6 +308,27 @@ async def _head(service: RunService, row: RunRow, line: Timeline, now: int) -> s
         ]
     )
     return damage
+
+
+def _worker_text(row: RunRow) -> str:
+    if not row.worker or is_of_engine(row.worker):
+        return ""
+    return f"{row.worker}, until {clock_time(row.lease_until)}"
+
+
+async def _engine_text(service: RunService, row: RunRow) -> str:
+    """Which engine drives it, how far the store is behind it, and what is wrong."""
+    from holdfast.cli.output.run_json import engine_report
+
+    if not is_of_engine(row.worker):
+        return ""
+    report = await engine_report(service, row)
+    if report is None:
+        return f"{row.worker}; with HOLDFAST_ENGINE set to it, its lag is shown"
+    text = f"{row.worker}, {report.history_events:,} events"
+    if report.lag_records:
+        text += f", the store is {report.lag_records} records and {report.lag_seconds:,.1f} s behind"
+    return f"{text}; {report.problem}" if report.problem else text
 
 
 async def _children(service: RunService, row: RunRow) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
 
-from holdfast.cli.app import Backends, Functions, Handlers, Json, Store, Text, app, run_async
+from holdfast.cli.app import Backends, Engine, Functions, Handlers, Json, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command, remember_source
 from holdfast.cli.options.telemetry import start_logging
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from holdfast.app.flow import Flow
     from holdfast.app.holdfast import Holdfast
     from holdfast.app.worker import Worker
+    from holdfast.runs.engine_report import DeploymentOptions
     from holdfast.runs.worker.health_server import Health
 
 LEASE = 30.0
@@ -60,13 +62,13 @@ MaxRecoveries = Annotated[
         min=0,
     ),
 ]
-EngineOption = Annotated[
+Deployment = Annotated[
     Text,
-    typer.Option(
-        help="Also advance runs of this Temporal cluster, e.g. temporal://localhost:7233/default (default: "
-        "HOLDFAST_ENGINE)",
-        metavar="ADDRESS",
-    ),
+    typer.Option(help="Deployment of the engine's worker versioning; with --build-id", metavar="NAME"),
+]
+BuildId = Annotated[
+    Text,
+    typer.Option(help="Build of this worker in its deployment; runs move on to newer builds", metavar="ID"),
 ]
 AllowCode = Annotated[
     bool,
@@ -88,7 +90,9 @@ def worker(
     metrics: MetricsAddress = None,
     health: HealthAddress = None,
     max_recoveries: MaxRecoveries = None,
-    engine: EngineOption = None,
+    engine: Engine = None,
+    deployment: Deployment = None,
+    build_id: BuildId = None,
     allow_code: AllowCode = False,
     functions: Functions = None,
     backend: Backends = None,
@@ -110,6 +114,8 @@ def worker(
         health=health,
         max_recoveries=max_recoveries,
         engine=engine,
+        deployment=deployment,
+        build_id=build_id,
         allow_code=allow_code,
         functions=tuple(functions or ()),
         backends=tuple(backend or ()),
@@ -133,6 +139,8 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     health: str | None = None
     max_recoveries: int | None = None
     engine: str | None = None
+    deployment: str | None = None
+    build_id: str | None = None
     allow_code: bool = False
     functions: tuple[str, ...] = ()
     backends: tuple[str, ...] = ()
@@ -169,8 +177,24 @@ class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
             "hot_hold": _seconds(self.hot, "--hot"),
             "probe": self._probe(),
             "max_recoveries": self.max_recoveries,
+            "deployment": self._deployment(),
         }
         return {name: value for name, value in given.items() if value is not None}
+
+    def _deployment(self) -> DeploymentOptions | None:
+        from holdfast.runs.engine_report import DeploymentOptions
+
+        if self.deployment is None and self.build_id is None:
+            return None
+        if not self.deployment or not self.build_id:
+            raise SettingsError(
+                "--deployment and --build-id are given together.", hint="Give both, or neither."
+            )
+        if not (self.engine or os.environ.get("HOLDFAST_ENGINE")):
+            raise SettingsError(
+                "--deployment is for workers of an engine.", hint="Give --engine, or leave it out."
+            )
+        return DeploymentOptions(name=self.deployment, build_id=self.build_id)
 
     def _probe(self) -> Health | None:
         if self.metrics is not None and self.health is not None:

@@ -6,8 +6,9 @@ import msgspec
 
 
 class OutputOptions(msgspec.Struct, frozen=True):
-    """How a command prints progress and result."""
+    """How a command prints progress and result; `engine`: of the instance that it opens."""
 
     store: str | None
     watch: bool
     json: bool
+    engine: str | None = None

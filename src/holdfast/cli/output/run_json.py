@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from msgspec import to_builtins
+
 from holdfast.cli.commands.graph import graph_json
 from holdfast.cli.output.results import hold_json, row_json, shown_run, stored_json
-from holdfast.errors import StoreError
+from holdfast.errors import EngineError, StoreError
 from holdfast.runs.child_questions import is_child_question
+from holdfast.runs.engine_report import EngineReport
 from holdfast.types.clock import iso
 from holdfast.types.status import HoldStatus, RunStatus
 
@@ -68,11 +71,23 @@ async def run_json(service: RunService, row: RunRow) -> dict[str, Any]:
         "children": [
             row_json(await shown_run(service.store, child)) for child in await service.children(row.id)
         ],
+        "engine": to_builtins(await engine_report(service, row)),
         "costs": costs(line),
         "graph": graph_json(picture),
         "timeline": timeline_json(line.visits),
         "records": [record_json(record) for record in records],
     }
+
+
+async def engine_report(service: RunService, row: RunRow) -> EngineReport | None:
+    """Of a run that the engine of this process drives."""
+    engine = service.runtime.engine
+    if engine is None or row.worker != engine.name:
+        return None
+    try:
+        return await engine.report(row)
+    except EngineError as error:
+        return EngineReport(engine=engine.name, problem=error.message)
 
 
 async def holds_of(service: RunService, row: RunRow, status: HoldStatus | None = None) -> list[HoldRow]:

@@ -81,7 +81,7 @@ class Activities:
         call = decode_body(raw, NodeCall)
         enter_tenant(call.unwritten.tenant)
         begin_hiding()
-        async with self._beating(), _typed_errors():
+        async with self._beating(), self._typed_errors():
             program = await self._program(call.unwritten.flow, call.unwritten.version)
             row = await self.projector.append(program, call.unwritten)
             return await self._perform(program, row, call)
@@ -140,7 +140,7 @@ class Activities:
     async def project(self, raw: bytes) -> None:
         asked = decode_body(raw, ProjectRequest)
         enter_tenant(asked.unwritten.tenant)
-        async with self._beating(), _typed_errors():
+        async with self._beating(), self._typed_errors():
             program = await self._program(asked.unwritten.flow, asked.unwritten.version)
             await self.projector.append(program, asked.unwritten, asked.idle)
 
@@ -150,7 +150,7 @@ class Activities:
         sent to the workflow by other ways says nothing."""
         asked = decode_body(raw, MailRequest)
         enter_tenant(asked.unwritten.tenant)
-        async with self._beating(), _typed_errors():
+        async with self._beating(), self._typed_errors():
             program = await self._program(asked.unwritten.flow, asked.unwritten.version)
             # First, so that rows which were used up are not read again.
             await self.projector.append(program, asked.unwritten)
@@ -178,7 +178,9 @@ class Activities:
         """What a lost activity has noted. From now on it can note nothing more."""
         place = decode_body(raw, ExecPlace)
         enter_tenant(place.unwritten.tenant)
-        async with self._beating(), _typed_errors():
+        async with self._beating(), self._typed_errors():
+            if self.runtime.engine is not None:
+                self.runtime.engine.figures.lost += 1
             notes = NotesDocument(self.runtime.store, place.unwritten, place.scope, place.node, place.visit)
             found = await while_unavailable(partial(notes.give_up, place.entry))
             return msgspec.msgpack.encode(found)
@@ -188,7 +190,7 @@ class Activities:
         """Values from outside, as the state's types take them: code of the flow."""
         asked = decode_body(raw, FitRequest)
         enter_tenant(asked.unwritten.tenant)
-        async with self._beating(), _typed_errors():
+        async with self._beating(), self._typed_errors():
             program = await self._program(asked.unwritten.flow, asked.unwritten.version)
             wire = Wire(self.runtime.codec_for(program, asked.unwritten.tenant).registry)
             pos = wire.load(asked.position)
@@ -220,17 +222,18 @@ class Activities:
         finally:
             beating.cancel()
 
-
-@contextlib.asynccontextmanager
-async def _typed_errors() -> AsyncGenerator[None]:
-    """What the workflow tells apart by its type. The text stays here: histories are read by many."""
-    try:
-        yield
-    except ProjectionConflictError as error:
-        log.error("%s", error)
-        raise ApplicationError(error.message, type=CONFLICT, non_retryable=True) from None
-    except LeaseLostError as error:
-        raise ApplicationError("another worker has this execution", type="LeaseLostError") from error
+    @contextlib.asynccontextmanager
+    async def _typed_errors(self) -> AsyncGenerator[None]:
+        """What the workflow tells apart by its type. The text stays here: histories are read by many."""
+        try:
+            yield
+        except ProjectionConflictError as error:
+            log.error("%s", error)
+            if self.runtime.engine is not None:
+                self.runtime.engine.figures.conflicts += 1
+            raise ApplicationError(error.message, type=CONFLICT, non_retryable=True) from None
+        except LeaseLostError as error:
+            raise ApplicationError("another worker has this execution", type="LeaseLostError") from error
 
 
 class _Performance:

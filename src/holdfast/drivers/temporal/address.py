@@ -20,7 +20,8 @@ EXAMPLE: Final = "temporal://localhost:7233/default"
 
 class EngineAddress(msgspec.Struct, frozen=True, kw_only=True):
     """`heartbeat`: seconds after which a worker that is silent has lost its node. `activities`: most nodes at
-    work in one worker. `pollers`: connections that wait for work, for each queue."""
+    work in one worker. `pollers`: connections that wait for work, for each queue. `profile`: of the vendor's
+    settings (TEMPORAL_CONFIG_FILE), with keys and certificates."""
 
     host: str
     port: int = PORT
@@ -29,6 +30,7 @@ class EngineAddress(msgspec.Struct, frozen=True, kw_only=True):
     heartbeat: float = 30.0
     activities: int = 100
     pollers: int = 2
+    profile: str = ""
 
     @property
     def target(self) -> str:
@@ -37,8 +39,9 @@ class EngineAddress(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """The same for every spelling of one cluster and namespace; it holds the leases of its runs."""
-        return f"{SCHEME}://{self.target}/{self.namespace}"
+        """The same for every spelling of one address and namespace; it holds the leases of its runs."""
+        at = f"localhost:{self.port}" if self.is_local else self.target
+        return f"{SCHEME}://{at}/{self.namespace}"
 
     @property
     def is_local(self) -> bool:
@@ -58,12 +61,15 @@ def parse_address(text: str) -> EngineAddress:
     if parts.username or parts.password:
         raise EngineError(
             "the address of the engine has a credential in it, which logs would show.",
-            hint="Keys and certificates do not belong into the address.",
+            hint="Keys and certificates come from a profile: ?profile=NAME, of TEMPORAL_CONFIG_FILE.",
         )
     namespace = unquote(parts.path.strip("/")) or NAMESPACE
     if "/" in namespace or parts.fragment:
         raise EngineError(f"the engine {shown} has more than one namespace.", hint=f"Write {EXAMPLE}.")
-    options = {name: _read(name, value) for name, value in parse_qsl(parts.query, keep_blank_values=True)}
+    given = parse_qsl(parts.query, keep_blank_values=True)
+    options = {name: _read(name, value) for name, value in given}
+    if len(options) < len(given):
+        raise EngineError(f"the engine {shown} has an option twice.", hint="Give each option once.")
     return EngineAddress(host=parts.hostname, port=port, namespace=namespace, **options)
 
 
@@ -101,9 +107,16 @@ def _count(value: str) -> int:
     return int(value)
 
 
+def _profile(value: str) -> str:
+    if not value:
+        raise ValueError("give the name of a profile")
+    return value
+
+
 _OPTIONS: Final[dict[str, Callable[[str], Any]]] = {
     "tls": _flag,
     "heartbeat": _seconds,
     "activities": _count,
     "pollers": _count,
+    "profile": _profile,
 }

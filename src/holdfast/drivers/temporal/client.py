@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from temporalio.client import Client, WorkflowExecutionStatus
+from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError
 from temporalio.common import Priority, WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.exceptions import WorkflowAlreadyStartedError
 from temporalio.service import RPCError, RPCStatusCode
@@ -17,12 +18,18 @@ from holdfast.drivers.temporal.address import EngineAddress
 from holdfast.drivers.temporal.payload_codec import converter_for
 from holdfast.drivers.temporal.payloads import RecordRegistry, RunStart, StartOrder, Wire
 from holdfast.drivers.temporal.projection import is_driven, stripped
+from holdfast.drivers.temporal.search_attributes import (
+    attributes_of,
+    register_attributes,
+    require_attributes,
+)
 from holdfast.engine.decision import side_of
 from holdfast.errors import EngineError, FlowNotFoundError
 from holdfast.model.fingerprint import CODED, decode_graph, dialect_of
 from holdfast.model.graph import Graph
 from holdfast.model.program import Program
 from holdfast.runs.driver.load import load
+from holdfast.runs.engine_report import EngineFigures, EngineFinding, EngineReport
 from holdfast.runs.record_codec import RecordCodec
 from holdfast.runs.store_identity import store_identity
 from holdfast.store.rows import ClaimRequest, NewRun, RunRow
@@ -67,22 +74,38 @@ class Cluster:
             return found
 
     async def _connect(self) -> Client:
-        address = self.address
+        address, options = self.address, self._options()
         try:
-            client = await Client.connect(
-                address.target,
-                namespace=address.namespace,
-                tls=address.tls or False,
-            )
+            client = await Client.connect(address.target, namespace=address.namespace, **options)
             await self._check(client)
         except RPCError as error:
             raise self._unreachable(error) from error
         except (RuntimeError, ValueError) as error:
-            raise EngineError(
-                f"the cluster at {address.target} does not answer: {_first_line(error)}",
-                hint="Check the address, and that the server runs. Runs that were created wait in the store.",
-            ) from error
+            raise self._away(error) from error
         return client
+
+    def _away(self, error: Exception) -> EngineError:
+        return EngineError(
+            f"the cluster at {self.address.target} does not answer: {_first_line(error)}",
+            hint="Check the address, and that the server runs. Runs that were created wait in the store.",
+        )
+
+    def _options(self) -> dict[str, Any]:
+        """Keys and certificates come from the vendor's profile. Raises EngineError."""
+        address = self.address
+        if not address.profile:
+            return {"tls": address.tls}
+        from temporalio.envconfig import ClientConfigProfile
+
+        try:
+            found = ClientConfigProfile.load(address.profile).to_client_connect_config()
+        except (RuntimeError, ValueError, OSError) as error:
+            raise EngineError(
+                f"the profile {address.profile!r} of the engine cannot be read: {_first_line(error)}",
+                hint="TEMPORAL_CONFIG_FILE names the file; `temporal config list` shows its profiles.",
+            ) from error
+        options = {name: value for name, value in found.items() if name not in ("target_host", "namespace")}
+        return {"tls": address.tls, **options}
 
     def _unreachable(self, error: RPCError) -> EngineError:
         if error.status is RPCStatusCode.NOT_FOUND:
@@ -106,6 +129,16 @@ class Cluster:
         await client.workflow_service.describe_namespace(
             DescribeNamespaceRequest(namespace=self.address.namespace)
         )
+        await require_attributes(client, self.address)
+
+    async def setup(self) -> list[str]:
+        """Registers what runs need there; returns what was missing. Raises EngineError."""
+        address, options = self.address, self._options()
+        try:
+            client = await Client.connect(address.target, namespace=address.namespace, **options)
+            return await register_attributes(client, address)
+        except RuntimeError as error:
+            raise self._away(error) from error
 
 
 def _first_line(error: BaseException) -> str:
@@ -121,12 +154,38 @@ class TemporalEngine:
         self.service = service
         self.runtime = service.runtime
         self.store = service.store
+        self.figures = EngineFigures()
         self._converter = converter_for(self.runtime.blobs)
 
     async def client(self) -> Client:
         """Reads and writes the payloads of runs. Raises EngineError."""
         found = await self.cluster.connect()
         return Client(found.service_client, namespace=found.namespace, data_converter=self._converter)
+
+    # ------------------------------------------------------------------ how it is
+    async def check(self) -> None:
+        await self.cluster.connect()
+
+    async def report(self, row: RunRow) -> EngineReport:
+        from holdfast.drivers.temporal.report import report_of
+
+        return await report_of(self, row)
+
+    def findings(self) -> AsyncIterator[EngineFinding]:
+        from holdfast.drivers.temporal.report import findings
+
+        return findings(self)
+
+    def notes(self, program: Program) -> list[str]:
+        why = _refused(program)
+        if why is not None:
+            return [f"It cannot run on a Temporal cluster: {why}."]
+        spec, found = program.graph.spec, list[str]()
+        if spec.mode != "strict":
+            found.append(f"mode={spec.mode!r} makes no difference: every step is durable.")
+        if spec.allow_uncheckpointed:
+            found.append("allow_uncheckpointed has no effect: every step is durable.")
+        return found
 
     # ------------------------------------------------------------------ new runs
     def enlist(self, program: Program, new: NewRun) -> None:
@@ -170,6 +229,7 @@ class TemporalEngine:
                 id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
                 task_timeout=_PATIENCE,
                 priority=priority_of(row),
+                search_attributes=attributes_of(row.tenant, row.flow, row.version, str(row.status)),
             )
         except WorkflowAlreadyStartedError:
             log.debug("run %s is started already", row.id)
@@ -219,15 +279,26 @@ class TemporalEngine:
             raise
         return True
 
-    async def is_open(self, run: RunId) -> bool:
-        """Whether the cluster has a workflow of this run that has not ended. Raises RPCError."""
+    async def closed_by(self, run: RunId) -> str | None:
+        """How its workflow ended: `terminated`, `timed out`, `deleted` or the type of its failure; None: it
+        has not. Raises RPCError."""
         client = await self.client()
+        handle = client.get_workflow_handle(run)
         try:
-            return (await client.get_workflow_handle(run).describe()).status in _OPEN
+            found = await handle.describe()
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND:
-                return False
+                return "deleted"
             raise
+        self.figures.history_events = max(self.figures.history_events, found.history_length)
+        if found.status in _OPEN:
+            return None
+        if found.status is WorkflowExecutionStatus.FAILED:
+            try:
+                await handle.result()
+            except WorkflowFailureError as failed:
+                return getattr(failed.cause, "type", None) or "failed"
+        return (found.status or WorkflowExecutionStatus.FAILED).name.lower().replace("_", " ")
 
     def worker(self, **options: Any) -> Any:
         from holdfast.drivers.temporal.worker import EngineWorker
@@ -245,11 +316,15 @@ def priority_of(row: RunRow) -> Priority:
 def require_runnable(program: Program) -> None:
     """Raises EngineError."""
     graph = program.graph
-    why = None
-    if dialect_of(program.version) != CODED:
-        why = "it was made from a document or a pipeline"
+    why = _refused(program)
     if why is not None:
         raise EngineError(
             f"flow {graph.name!r} cannot run on a Temporal cluster: {why}.",
             hint="Run it on the built-in workers: leave the engine out.",
         )
+
+
+def _refused(program: Program) -> str | None:
+    if dialect_of(program.version) != CODED:
+        return "it was made from a document or a pipeline"
+    return None

@@ -6,6 +6,8 @@ has what the history has not.
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Final
 
 import msgspec
@@ -52,12 +54,36 @@ class JournalProjector:
         """All of the records are in the store when this returns. `idle`: the status of a run that now waits.
         Raises ProjectionConflictError if the store has others."""
         row = await self.row(unwritten)
+        self._require_owner(row, unwritten)
         if unwritten.drafts:
-            row = await self._append(program, row, unwritten.drafts)
+            with self._counted(unwritten.drafts):
+                row = await self._append(program, row, unwritten.drafts)
         if idle and row.status not in ENDED and row.status != idle:
             lease = self._lease(row, unwritten)
             await while_unavailable(lambda: self.store.set_idle(lease, status=RunStatus(idle)))
         return row
+
+    def _require_owner(self, row: RunRow, unwritten: Unwritten) -> None:
+        """Raises ProjectionConflictError for a workflow of a run that another engine has, or none."""
+        if row.status not in ENDED and (row.worker, row.term) != (unwritten.engine, TERM):
+            raise ProjectionConflictError(
+                f"run {row.id} is driven by {row.worker or 'the built-in workers'}, not by "
+                f"{unwritten.engine}.",
+                hint="Nothing was written. End the other workflow: temporal workflow terminate.",
+                run=row.id,
+            )
+
+    @contextmanager
+    def _counted(self, drafts: list[Draft]) -> Generator[None]:
+        """For metrics: what is decided and not in the store."""
+        engine = self.runtime.engine
+        pending = {} if engine is None else engine.figures.pending
+        key = id(drafts)
+        pending[key] = (len(drafts), drafts[0].at)
+        try:
+            yield
+        finally:
+            del pending[key]
 
     async def _append(self, program: Program, row: RunRow, drafts: list[Draft]) -> RunRow:
         wire = Wire(self.runtime.codec_for(program, row.tenant).registry)

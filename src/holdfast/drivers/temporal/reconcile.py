@@ -9,7 +9,7 @@ from holdfast.engine.dataflow_mode import CannotContinueError
 from holdfast.engine.decision import Decision
 from holdfast.engine.end import fail_run, on_handlers_stopped
 from holdfast.engine.messages import HandlersStopped
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, ProjectionConflictError
 from holdfast.runs.driver.load import load
 from holdfast.store.rows import RunFilter, RunRow
 from holdfast.telemetry import log
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from holdfast.drivers.temporal.client import TemporalEngine
 
 CLOSED: Final = "engine_closed"
+CONFLICTS: Final = "its workflow decided something else than the store has"
 YOUNG: Final = 60_000_000
 """Microseconds in which a run is left alone after it changed: its workflow may be starting, or its last
 records be on their way."""
@@ -31,6 +32,7 @@ PAGE: Final = 200
 async def end_closed_runs(engine: TemporalEngine, *, young: int = YOUNG) -> list[RunRow]:
     """End them as failed: their open holds are withdrawn, and open intents are listed in the error."""
     ended: list[RunRow] = []
+    engine.figures.history_events = 0
     where, after = RunFilter(worker=engine.name, leased=True), None
     while True:
         rows = await engine.store.list_runs(where, after=after, limit=PAGE)
@@ -42,18 +44,21 @@ async def end_closed_runs(engine: TemporalEngine, *, young: int = YOUNG) -> list
 
 
 async def _end_if_closed(engine: TemporalEngine, row: RunRow) -> bool:
-    if not is_driven(row, engine.name) or await _starts_later(engine, row) or await engine.is_open(row.id):
+    if not is_driven(row, engine.name) or await _starts_later(engine, row):
+        return False
+    closed = await engine.closed_by(row.id)
+    if closed is None:
         return False
     # Read again: its last records may have come before its workflow closed.
     found = await engine.store.get_run(row.id)
     if found is None or not is_driven(found, engine.name):
         return False
     try:
-        await _end(engine, found)
+        await _end(engine, found, closed)
     except HoldfastError as error:
         log.error("run %s, whose workflow is closed, could not be ended: %s", row.id, error)
         return False
-    log.error("run %s failed: its workflow is closed", row.id, extra={"run": row.id})
+    log.error("run %s failed: its workflow is closed (%s)", row.id, closed, extra={"run": row.id})
     return True
 
 
@@ -62,7 +67,7 @@ async def _starts_later(engine: TemporalEngine, row: RunRow) -> bool:
     return any(message.run == row.id for message in waiting)
 
 
-async def _end(engine: TemporalEngine, row: RunRow) -> None:
+async def _end(engine: TemporalEngine, row: RunRow, closed: str) -> None:
     runtime = engine.runtime
     program = await runtime.find_program(row.version, row.flow)
     codec = runtime.codec_for(program, row.tenant)
@@ -73,12 +78,15 @@ async def _end(engine: TemporalEngine, row: RunRow) -> None:
         for each in pos.execs.values()
         if each.intent >= 0 or each.step_intents
     )
-    text = "its workflow was terminated, has timed out or was deleted in the cluster"
+    code, text = CLOSED, f"its workflow is closed in the cluster: {closed}"
+    if closed == ProjectionConflictError.__name__:
+        code = ProjectionConflictError.code
+        text = f"{CONFLICTS}: it was reset, or two clusters drive it. Use `holdfast rewind {row.id}`"
     if open_effects:
         text += f"; whether the effects of {', '.join(open_effects)} happened is not known"
     decision = Decision(program.graph, pos, engine.store.now())
     if pos.failing is None:
-        fail_run(decision, CannotContinueError(CLOSED, text, ""))
+        fail_run(decision, CannotContinueError(code, text, ""))
     on_handlers_stopped(decision, HandlersStopped())
     records = [record for record, _ in decision.records]
     for record, body in decision.records:

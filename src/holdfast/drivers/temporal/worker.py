@@ -10,8 +10,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+from temporalio.common import VersioningBehavior, WorkerDeploymentVersion
 from temporalio.service import RPCError
-from temporalio.worker import Worker
+from temporalio.worker import Worker, WorkerDeploymentConfig
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from holdfast.drivers.temporal.activities import Activities
@@ -21,6 +22,7 @@ from holdfast.drivers.temporal.reconcile import end_closed_runs
 from holdfast.drivers.temporal.workflow import RunWorkflow
 from holdfast.errors import EngineError, HoldfastError
 from holdfast.model.fingerprint import CODED, dialect_of
+from holdfast.runs.engine_report import DeploymentOptions
 from holdfast.runs.store_identity import store_identity
 from holdfast.store.rows import RunFilter, RunRow
 from holdfast.telemetry import log
@@ -59,6 +61,7 @@ class EngineWorker:
         lanes: Sequence[str] | None = None,
         cached: int = 1000,
         grace: float = 10.0,
+        deployment: DeploymentOptions | None = None,
     ) -> None:
         self.engine = engine
         self.runtime = engine.runtime
@@ -66,6 +69,7 @@ class EngineWorker:
         self.lanes = lanes
         self._cached = cached
         self._grace = grace
+        self._deployment = deployment
         self._stopping = asyncio.Event()
         # When each message was delivered, by its number.
         self._delivered: dict[int, float] = {}
@@ -92,6 +96,7 @@ class EngineWorker:
                     graceful_shutdown_timeout=timedelta(seconds=self._grace),
                     # Heartbeats are as frequent as we send them.
                     max_heartbeat_throttle_interval=timedelta(seconds=address.heartbeat / 3),
+                    deployment_config=self._versioning(),
                 )
                 await stack.enter_async_context(worker)
             log.info("serving %s", ", ".join(queues), extra={"engine": self.engine.name})
@@ -105,6 +110,16 @@ class EngineWorker:
                 for lane in self.lanes or [program.graph.spec.lane]:
                     found[queue_of(store, lane, program.graph.name, program.version)] = None
         return list(found)
+
+    def _versioning(self) -> WorkerDeploymentConfig | None:
+        """A run may continue on a newer build: histories of earlier ones replay there."""
+        if self._deployment is None:
+            return None
+        return WorkerDeploymentConfig(
+            version=WorkerDeploymentVersion(self._deployment.name, self._deployment.build_id),
+            use_worker_versioning=True,
+            default_versioning_behavior=VersioningBehavior.AUTO_UPGRADE,
+        )
 
     def stop(self) -> None:
         self._stopping.set()
@@ -134,8 +149,10 @@ class EngineWorker:
     async def deliver(self) -> None:
         """Start what was created, and tell live runs what was decided about them."""
         await self._start_new()
+        undelivered = 0
         async for row in self._live():
-            await self._tell(row)
+            undelivered += await self._tell(row)
+        self.engine.figures.undelivered = undelivered
 
     async def _start_new(self) -> None:
         for message in await self.store.claim_outbox(limit=BATCH, lease=LEASE, topics=(ENGINE_START,)):
@@ -179,15 +196,17 @@ class EngineWorker:
                 return
             after = (rows[-1].created_at, rows[-1].key)
 
-    async def _tell(self, row: RunRow) -> None:
+    async def _tell(self, row: RunRow) -> int:
+        """How many messages its workflow has not taken in."""
         now = asyncio.get_running_loop().time()
         _, waiting = await self.store.pending(row.id)
         due = [mail for mail in waiting if now - self._delivered.get(mail.id, -AGAIN) >= AGAIN]
         if not due:
-            return
+            return len(waiting)
         cancels = any(mail.kind == "cancel" for mail in due)
         if await self.engine.tell(row.id, due[-1].id, cancels=cancels):
             for mail in due:
                 self._delivered[mail.id] = now
         if len(self._delivered) > 10 * PAGE:
             self._delivered = {number: at for number, at in self._delivered.items() if now - at < AGAIN}
+        return len(waiting)

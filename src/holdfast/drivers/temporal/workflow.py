@@ -36,6 +36,7 @@ with workflow.unsafe.imports_passed_through():
         Unwritten,
         Wire,
     )
+    from holdfast.drivers.temporal.search_attributes import STATUS
     from holdfast.engine import end
     from holdfast.engine import messages as engine_messages
     from holdfast.engine.dataflow_mode import CannotContinueError
@@ -142,6 +143,7 @@ class RunWorkflow:
         self._taken: set[int] = set()
         self._lost: dict[str, int] = {}
         self._entries = 0
+        self._shown = ""
         self._broken: BaseException | None = None
         self._start: RunStart
         self._pos: Position
@@ -157,6 +159,12 @@ class RunWorkflow:
     @workflow.query(name="holdfast.position")
     def position(self) -> bytes:
         return self._wire.position(self._pos)
+
+    @workflow.query(name="holdfast.progress")
+    def progress(self) -> bytes:
+        """How far it is, and when the oldest record was decided that is not known to be in the store."""
+        oldest = self._drafts[0].at if self._drafts else 0
+        return msgspec.msgpack.encode({"head": self._pos.head, "oldest": oldest})
 
     # ------------------------------------------------------------------ the loop
     @workflow.run
@@ -179,8 +187,16 @@ class RunWorkflow:
             await self._act(decision)
             messages = await self._next()
 
+    def _show(self, status: str) -> None:
+        """For lists of the cluster, where the run waits or has ended."""
+        if status != self._shown:
+            self._shown = status
+            update = STATUS.value_set(str(status))
+            workflow.upsert_search_attributes([update])  # pyright: ignore[reportUnknownMemberType]
+
     def _end(self) -> str:
         status = self._pos.status
+        self._show(status)
         if status == RunStatus.cancelled and self._cancelled:
             raise asyncio.CancelledError
         if status == RunStatus.failed:
@@ -504,6 +520,7 @@ class RunWorkflow:
         if self._must_continue():
             await self._continue_if_idle()
         idle = RunStatus.pending_input if pos.holds else RunStatus.waiting
+        self._show(idle)
         await self._steady(self._project(idle))
 
     async def _steady(self, work: Any) -> Any:

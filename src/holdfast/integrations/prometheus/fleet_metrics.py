@@ -44,6 +44,7 @@ class FleetCollector(Collector):
         if self.worker is not None:
             yield from _of_worker(self.worker)
             yield from _of_user_code(self.worker)
+            yield from _of_engine(self.worker)
         if self.figures is not None:
             yield from self._of_lanes(self.figures)
             yield from _of_fleet(self.figures)
@@ -100,6 +101,28 @@ def _of_user_code(worker: RunWorker) -> Iterator[Metric]:
     )
     left = [((), len(threads_left_behind()))]
     yield _gauge("holdfast_threads_left_behind", "Threads of handlers that were given up.", (), left)
+
+
+def _of_engine(worker: RunWorker) -> Iterator[Metric]:
+    """Of the worker of a Temporal cluster in this process."""
+    engine = worker.runtime.engine
+    if engine is None:
+        return
+    found, now = engine.figures, worker.store.now()
+    gauges = (
+        ("projection_lag_records", "Records that were decided and are being written.", found.lag_records()),
+        ("projection_lag_seconds", "How long the oldest of them is known.", found.lag_seconds(now)),
+        ("mail_undelivered", "Decisions that their run has not taken in.", found.undelivered),
+        ("history_events", "Events of the longest history of a live run.", found.history_events),
+    )
+    for name, about, value in gauges:
+        yield _gauge(f"holdfast_engine_{name}", about, (), [((), value)])
+    totals = (
+        ("conflicts_total", "Records that the store has otherwise.", found.conflicts),
+        ("lost_activities_total", "Nodes whose worker was lost.", found.lost),
+    )
+    for name, about, value in totals:
+        yield _counter(f"holdfast_engine_{name}", about, (), [((), value)])
 
 
 def _of_worker(worker: RunWorker) -> Iterator[Metric]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict, Unpack
 from weakref import WeakKeyDictionary
 
@@ -15,6 +15,7 @@ from holdfast.runs.blobs import BlobStore
 from holdfast.runs.driver.evidence_outbox import EvidenceOutbox
 from holdfast.runs.driver.lease import LeaseHolder, LeaseKeeper
 from holdfast.runs.driver.settings import RunSettings, log_threshold
+from holdfast.runs.engine_report import DeploymentOptions, EngineFigures, EngineFinding, EngineReport
 from holdfast.runs.hold_preparation import Preparer
 from holdfast.runs.node_memory import MemoryBackend, StoredMemory
 from holdfast.runs.record_codec import RecordCodec
@@ -92,6 +93,7 @@ class RunEngine(Protocol):
     """What advances runs instead of the built-in workers. It has the lease of its runs under its name."""
 
     name: str
+    figures: EngineFigures
 
     def enlist(self, program: Program, new: NewRun) -> None:
         """The run is created as one of the engine. Raises EngineError if it cannot run it."""
@@ -101,7 +103,29 @@ class RunEngine(Protocol):
         """It is in the store: it may start."""
         ...
 
-    def worker(self, *, lanes: Sequence[str] | None = None, grace: float = 10.0) -> EngineServer:
+    async def check(self) -> None:
+        """Raises EngineError if it cannot be used."""
+        ...
+
+    async def report(self, row: RunRow) -> EngineReport:
+        """How one of its runs is doing. Raises EngineError if it cannot be asked."""
+        ...
+
+    def notes(self, program: Program) -> list[str]:
+        """What differs for a flow that runs there, or why it cannot."""
+        ...
+
+    def findings(self) -> AsyncIterator[EngineFinding]:
+        """What `doctor` says of it. Raises EngineError if it cannot be asked."""
+        ...
+
+    def worker(
+        self,
+        *,
+        lanes: Sequence[str] | None = None,
+        grace: float = 10.0,
+        deployment: DeploymentOptions | None = None,
+    ) -> EngineServer:
         """What advances its runs in this process."""
         ...
 

@@ -13,6 +13,7 @@ from holdfast.engine.step import step
 from holdfast.errors import HoldfastError, InputError
 from holdfast.model.shown_names import shown_name
 from holdfast.runs.driver.run_inbox import message_of
+from holdfast.runs.engine_report import is_of_engine
 from holdfast.runs.migrate.blockers import MigrationBlocker
 from holdfast.runs.migrate.migrate import MigrationPlan, move, plan
 from holdfast.store.rows import RunFilter
@@ -123,6 +124,9 @@ def _verdict(service: RunAccess, found: MigrationPlan) -> MigrationReport:
 async def _move(service: RunAccess, row: RunRow, program: Program, force: bool) -> MigrationReport:
     if row.version == program.version:
         return _settled(service, row)
+    if is_of_engine(row.worker):
+        why = f"{row.worker} drives it, and keeps it on its version: fork it instead (`holdfast fork`)"
+        return msgspec.structs.replace(_settled(service, row), refused=why)
     try:
         found = await move(service, row, program, force=force)
     except HoldfastError as error:

@@ -153,8 +153,10 @@ class Flow(AgentNodes, Generic[State]):
         `breaks`: nodes that it stops before from now on too. `accept_loss`: also where the store lost part of
         its history, else that is a HistoryLostError.
         """
-        (on or default_instance()).require_judges(self.program())
-        service = await self._service(on)
+        hf, program = on or default_instance(), self.program()
+        hf.require_judges(program)
+        hf.register(program)
+        service = await hf.service()
         row, seq = await self._of_this_flow(service, run_id, checkpoint)
         if tenant is not None:
             await service.get(row.id, tenant=tenant)
@@ -165,12 +167,12 @@ class Flow(AgentNodes, Generic[State]):
         if seq is not None or input is not None or patch is not None:
             row = await service.fork(row.id, row.head if seq is None else seq, patch=patch, input=input)
         elif row.status in (RunStatus.completed, RunStatus.cancelled):
-            return await result_of(service, self.program(), row.id)
+            return await result_of(service, program, row.id)
         # Before anything is changed: a run that this process cannot serve keeps its status (D-34).
         await service.runtime.find_program(row.version, row.flow)
         if row.status is RunStatus.failed or breaks:
             await service.request_resume(row.id, breaks=breaks, accept_loss=accept_loss)
-        return await advance(service, self.program(), row.id)
+        return await advance(service, program, row.id)
 
     async def fork(
         self,

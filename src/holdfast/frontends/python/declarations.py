@@ -186,6 +186,8 @@ class Collector(DeclaredParts):
 
     def stamp(self) -> int:
         """Grows with every declaration, here and in sub-flows."""
+        if not self.children:
+            return self.revision
         seen: dict[int, Collector] = {}
         todo: list[Collector] = [self]
         while todo:

@@ -90,8 +90,12 @@ class Driver:
 
     async def _drive_to_end(self, first: Callable[[], Awaitable[list[Message]]]) -> RunStatus:
         status = await self._drive_from(first)
-        if not running_task().disowned:
+        task = running_task()
+        if not task.disowned:
             self._outcome.reach(status)
+            # It has nothing left to do. As something that the loop has to run, it would make the next write
+            # wait for a turn, to be grouped with it.
+            task.remove_done_callback(self._outcome.settle)
         return status
 
     async def _drive_from(self, first: Callable[[], Awaitable[list[Message]]]) -> RunStatus:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
 from typing import Any
 
 import pytest
 
 from holdfast import Context, Holdfast, Outcome
+from holdfast.telemetry import NodePlaceFilter
 from tests.attractor.stages import Stages
 from tests.flows.test_two_folds import assert_alike
 
@@ -371,3 +373,40 @@ async def test_a_run_is_forked_from_inside_a_branch(hf: Holdfast) -> None:
     fork = await service.fork(result.run_id, inside.seq)
     again = (await stages.go_on(hf, fork.id)).expect()
     assert again.state["parallel.results"] == result.state["parallel.results"]
+
+
+async def test_code_of_a_branch_that_has_ended_may_still_log(hf: Holdfast) -> None:
+    """A task that a handler leaves behind, or that the recorder begins on its behalf: a log line without a
+    place is no error, and must not end the run."""
+    seen: list[logging.LogRecord] = []
+    handler = logging.Handler()
+    handler.emit = seen.append  # type: ignore[method-assign]
+    handler.addFilter(NodePlaceFilter())
+    log, joined = logging.getLogger("of a handler"), asyncio.Event()
+    log.addHandler(handler)
+    left: list[asyncio.Task[None]] = []
+
+    async def later() -> None:
+        log.warning("in the branch")
+        await joined.wait()
+        log.warning("after it")
+
+    async def begin(_ctx: Context, _seen: dict[str, Any]) -> Outcome:
+        left.append(asyncio.create_task(later()))
+        await asyncio.sleep(0)
+        return Outcome()
+
+    async def end(_ctx: Context, _seen: dict[str, Any]) -> Outcome:
+        joined.set()
+        await asyncio.wait(left)
+        return Outcome()
+
+    try:
+        (await pipeline(TWO, a1=begin, end=end).run(hf)).expect()
+        await left[0]
+    finally:
+        log.removeHandler(handler)
+    assert [(each.getMessage(), getattr(each, "node", None)) for each in seen] == [
+        ("in the branch", "a1"),
+        ("after it", None),
+    ]

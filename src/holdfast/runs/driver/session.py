@@ -123,7 +123,10 @@ class RunSession:
     def where(self, execution: Any) -> NodePlace | None:
         """For log lines and traces; None: the execution that runs inline, if one does."""
         execution = execution or self.inline
-        return execution and NodePlace(
+        # A task that a handler started may log after the handler's branch has ended.
+        if execution is None or execution.scope not in self.pos.scopes:
+            return None
+        return NodePlace(
             self.run,
             self.row.flow,
             execution.scope,

@@ -25,6 +25,7 @@ from holdfast.store.rows import RunFilter
 from holdfast.types.ids import RunId
 from tests.attractor.run import dot, line, until
 from tests.attractor.test_resume_directory import Script, checkpoint, elsewhere, status, write_checkpoint
+from tests.cli.conftest import Cli
 from tests.flows.conftest import Positions
 
 __all__ = ["elsewhere"]
@@ -156,6 +157,7 @@ async def test_result_of_a_changed_command_is_not_adopted(
     if not alive:
         (tmp_path / "go").touch()
         await until((folder / "exit_code").exists)
+        await until(lambda: not processes.is_alive(folder))
     changed = line(f't [{TOOL}="echo changed >> $ATTRACTOR_LOGS_ROOT/ran"];', "t")
     runner = Runner(elsewhere)
     found = await runner.resume(tmp_path, source=changed, force=True)
@@ -567,3 +569,30 @@ async def test_every_former_owner_of_a_directory_stops(
     assert ran(tmp_path) == ["t"]
     for run in (middle, last):
         del positions[RunId(run.run_id)]
+
+
+@pytest.mark.covers("CP2-D4")
+def test_directory_belongs_to_a_run_that_no_worker_has_begun(cli: Cli) -> None:
+    Path("x.dot").write_text(line("a;", "a"))
+    first = cli("run", "x.dot", "--simulate", "--detach", "--logs", "D", "--json").json["id"]
+    assert [each.name for each in Path("D").iterdir()] == ["owner.json"]
+    said = cli("run", "x.dot", "--simulate", "--logs", "D")
+    assert (said.code, f"the directory of run {first}" in said.err) == (2, True)
+    assert cli("worker", "--until-idle").code == 0
+    assert [(each["id"], each["status"]) for each in cli("runs", "--json").items] == [(first, "completed")]
+
+
+@pytest.mark.covers("CP2-D4")
+async def test_of_two_runs_that_start_at_once_one_gets_the_directory(hf: Holdfast, tmp_path: Path) -> None:
+    runner = Runner(hf, logs_root=tmp_path / "D")
+    found = await asyncio.gather(*(runner.run(line("a;", "a")) for _ in range(4)), return_exceptions=True)
+    assert sorted(type(each).__name__ for each in found) == ["InputError"] * 3 + ["PipelineResult"]
+    assert not list((tmp_path / "D").glob(".owner*"))
+
+
+async def test_directory_of_a_run_that_was_not_created_is_free(hf: Holdfast, tmp_path: Path) -> None:
+    runner = Runner(hf, logs_root=tmp_path / "D")
+    with pytest.raises(InputError):
+        await runner.run(line("a;", "a"), tenant="")
+    assert not (tmp_path / "D").exists()
+    assert (await runner.run(line("a;", "a"))).succeeded

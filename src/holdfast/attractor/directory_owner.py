@@ -4,7 +4,8 @@ whose directory was taken over, by a resume in another store, stops before its n
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,14 +16,17 @@ from holdfast.attractor.run_files import (
     CHECKPOINT,
     OWNER,
     as_json,
+    is_refused,
     is_refused_here,
     logs_root_here,
+    make_private,
     write_or_raise,
 )
 from holdfast.errors import InputError
 
 if TYPE_CHECKING:
     from holdfast.attractor.handler import StageVisit
+    from holdfast.runs.driver.services import RunServices
 
 _PATIENCE = 60.0
 """Seconds for a cancellation to reach the stage that asked for it."""
@@ -54,10 +58,46 @@ def take_over(root: Path, run: str, former: str) -> None:
     write_owner(root, Owner(run, 0, tuple(dict.fromkeys((*before, *filter(None, [former]))))))
 
 
-def refuse_used(root: Path | None) -> None:
-    """Raises InputError for the directory of another run: two runs never share one."""
-    if root is None:
+@contextmanager
+def reserved(root: Path | None, run: str, services: RunServices, *, keyed: bool) -> Generator[None]:
+    """The directory belongs to the run that is created inside: two runs never share one, also if neither of
+    them has begun. `keyed`: an idempotency key may name an earlier run, to which it belongs. Raises
+    InputError if it is another run's."""
+    if root is None or keyed:
+        yield
         return
+    _refuse_used(root)
+    is_ours = not is_refused(services) and _reserve(root, run)
+    try:
+        yield
+    except BaseException:
+        if is_ours:
+            with suppress(OSError):
+                (root / OWNER).unlink()
+                root.rmdir()
+        raise
+
+
+def _reserve(root: Path, run: str) -> bool:
+    """False if it cannot be written: the run continues without it."""
+    fresh = root / f".{OWNER}.{run}"
+    try:
+        make_private(root)
+        write_or_raise(fresh, as_json(msgspec.to_builtins(Owner(run))), durable=True)
+        # The first process that links it has the directory.
+        (root / OWNER).hardlink_to(fresh)
+    except FileExistsError:
+        _refuse_used(root)
+        return False
+    except OSError:
+        return False
+    finally:
+        with suppress(OSError):
+            fresh.unlink()
+    return True
+
+
+def _refuse_used(root: Path) -> None:
     owner = read_owner(root)
     if owner is not None or (root / CHECKPOINT).exists():
         whose = "another run" if owner is None else f"run {owner.run}"

@@ -14,7 +14,7 @@ from holdfast.app.flow import advance, follow, result_of, run_blocking
 from holdfast.app.holdfast import Holdfast, default_instance
 from holdfast.app.result import Result
 from holdfast.attractor.backends.select import backend_of
-from holdfast.attractor.directory_owner import refuse_used
+from holdfast.attractor.directory_owner import reserved
 from holdfast.attractor.event_stream import last_place, pipeline_events
 from holdfast.attractor.events import PipelineEvent
 from holdfast.attractor.interview import interview_open
@@ -171,10 +171,9 @@ class Runner:
         service = await self._service(ready.program)
         run_id = RunId(options.pop("run_id", None) or new_run_id())
         logs = Path(logs_root) if logs_root is not None else self._logs
-        if "idempotency_key" not in options:
-            refuse_used(logs)
         given = self._given(ready, logs, context)
-        row, _ = await service.create(ready.program, given, run_id=run_id, **options)
+        with reserved(logs, run_id, service.runtime, keyed="idempotency_key" in options):
+            row, _ = await service.create(ready.program, given, run_id=run_id, **options)
         return ready, service, row.id
 
     def _given(

@@ -12,7 +12,7 @@ import msgspec
 
 from holdfast.app.loader import load_object
 from holdfast.app.result import Result
-from holdfast.attractor.directory_owner import refuse_used
+from holdfast.attractor.directory_owner import reserved
 from holdfast.attractor.interviewers import ConsoleInterviewer
 from holdfast.attractor.prepare import PreparedPipeline, input_of, prepare_pipeline
 from holdfast.attractor.program import PipelineDialect, PipelineSetup
@@ -49,6 +49,7 @@ from holdfast.store.rows import RunRow
 from holdfast.types.event import Event
 from holdfast.types.hold import CONSUME
 from holdfast.types.human_time import human_duration
+from holdfast.types.ids import new_run_id
 from holdfast.types.status import RunStatus, run_label
 
 _MARKS = {"node.completed": "✓", "node.failed": "✗", "node.skipped": "-"}
@@ -91,8 +92,7 @@ async def run_file(
     async with open_store_for_command(manner.store, must_exist=False, engine=manner.engine) as hf:
         service = await hf.service()
         logs = Path(asked.logs) if asked.logs else None
-        if "idempotency_key" not in options:
-            refuse_used(logs)
+        options = {**options, "run_id": options.get("run_id") or new_run_id()}
         given = input_of(
             ready.pipeline,
             logs=logs,
@@ -100,10 +100,12 @@ async def run_file(
             auto_approve=asked.auto_approve,
             context=cast("dict[str, Any] | None", context),
         )
-        if detach:
-            row, _ = await service.create(ready.program, given, **options)
-            return _print_detached(await shown_run(service.store, row), manner)
-        started = await start_run(service, ready.program, given, **options)
+        run_id, keyed = options["run_id"], "idempotency_key" in options
+        with reserved(logs, run_id, service.runtime, keyed=keyed):
+            if detach:
+                row, _ = await service.create(ready.program, given, **options)
+                return _print_detached(await shown_run(service.store, row), manner)
+            started = await start_run(service, ready.program, given, **options)
         if isinstance(started, (QueuedRun, RunRow)):
             row = started.row if isinstance(started, QueuedRun) else started
             in_line = isinstance(started, QueuedRun)

@@ -104,6 +104,17 @@ async def test_sleeping_runs_and_missing_means_say_until_when_and_what() -> None
     assert "--backend [NAME=]SPEC" in found.todo[0]
 
 
+def test_run_without_a_worker_says_what_it_needs(cli: Cli) -> None:
+    Path("x.dot").write_text(dot('g [shape=hexagon, label="Ship it?"]; a;', LINKS))
+    run = cli("run", "x.dot", "--backend", "mine=cli:cat", "--detach", "--json").json["id"]
+    assert "Why     no worker has started it; it needs backend:mine" in diagnosed(cli, run)
+    assert "Do      holdfast worker    # with `--backend [NAME=]SPEC`" in diagnosed(cli, run)
+    assert cli("worker", "--until-idle", "--backend", "mine=cli:cat").code == 0
+    assert cli("answer", run, "Yes").code == 0
+    why = next(each for each in diagnosed(cli, run) if each.startswith("Why"))
+    assert why == "Why     what it waited for is there, and no worker has resumed it; it needs backend:mine"
+
+
 def test_cancelled_run_and_json(cli: Cli) -> None:
     run = started(cli, line("a [shape=hexagon];", "a"))
     assert cli("cancel", run, "--reason", "no longer wanted").code == 0

@@ -11,7 +11,7 @@ from holdfast.checkpoint.visit import Visit
 from holdfast.model.shown_names import shown_name
 from holdfast.runs.history.story_loader import load_story
 from holdfast.runs.run_view import ShownRun, shown_run
-from holdfast.runs.unserved import means_for
+from holdfast.runs.unserved import means_for, needs_of
 from holdfast.types.clock import iso
 from holdfast.types.hold import MACHINE_WAITS, HoldRow
 from holdfast.types.human_time import human_duration
@@ -66,7 +66,7 @@ async def diagnose(service: RunService, run: str, *, tenant: str | None = None) 
     if any(message.kind == "cancel" for message in unread):
         why, todo = _CANCELLED, ["holdfast worker    # carries it out"]
     else:
-        why, todo = _reason(shown, failed, open_, holds, now)
+        why, todo = _reason(shown, failed, open_, holds, now, await needs_of(service.store, row))
     return Diagnosis(
         run=row.id,
         flow=row.flow,
@@ -80,7 +80,12 @@ async def diagnose(service: RunService, run: str, *, tenant: str | None = None) 
 
 
 def _reason(
-    row: ShownRun, failed: Visit | None, open_: list[Visit], holds: list[HoldRow], now: int
+    row: ShownRun,
+    failed: Visit | None,
+    open_: list[Visit],
+    holds: list[HoldRow],
+    now: int,
+    needs: frozenset[str],
 ) -> tuple[str, list[str]]:
     name = row.id[:8]
     if row.status is RunStatus.failed:
@@ -106,10 +111,12 @@ def _reason(
         ]
     if row.waits_for:
         return f"it waits for {row.waits_for[0].text}", []
-    return _machine_reason(row, open_, now)
+    return _machine_reason(row, open_, now, needs)
 
 
-def _machine_reason(row: ShownRun, open_: list[Visit], now: int) -> tuple[str, list[str]]:
+def _machine_reason(
+    row: ShownRun, open_: list[Visit], now: int, needs: frozenset[str]
+) -> tuple[str, list[str]]:
     name = row.id[:8]
     if row.status is RunStatus.waiting:
         pauses = [wait for visit in open_ for wait in visit.waits if wait.until is None]
@@ -118,9 +125,19 @@ def _machine_reason(row: ShownRun, open_: list[Visit], now: int) -> tuple[str, l
         return f"{what} at {iso(row.wakes_at or now)}", []
     if row.status is RunStatus.running:
         return f"worker {row.worker} runs it", [f"holdfast show {name} --watch    # follow it"]
-    what = "no worker has started it" if row.status is RunStatus.pending else "its worker is gone"
-    here = f"holdfast resume {name}    # advances it here"
-    return what, ["holdfast worker    # advances every run that it can", here]
+    if row.status is RunStatus.pending:
+        what = "no worker has started it"
+    elif row.status is RunStatus.pending_input:
+        what = "what it waited for is there, and no worker has resumed it"
+    else:
+        what = "its worker is gone, or has left it to others"
+    if not needs:
+        here = f"holdfast resume {name}    # advances it here"
+        return what, ["holdfast worker    # advances every run that it can", here]
+    return f"{what}; it needs {' and '.join(sorted(needs))}", [
+        f"holdfast worker    # with {means_for(sorted(needs))}",
+        f"holdfast resume {name}    # advances it here, with the same",
+    ]
 
 
 def _question(holds: list[HoldRow], now: int) -> str:

@@ -18,10 +18,12 @@ from holdfast.types.status import CLAIMABLE
 _MEANS: Final = {
     "agent": "the agent's program on its PATH",
     "backend": "`--backend [NAME=]SPEC`",
+    "backend:default": "`--backend SPEC` or a provider's key in its environment",
+    "backend:model": "a provider's key in its environment",
     "commit": "the commit in its repository",
     "file": "the file",
     "handler": "`--handlers MODULE`",
-    "kit": "its tools",
+    "kit": "`tools` in the file of its HOLDFAST_MODELS",
     "program": "the program on its PATH",
     "provider": "the provider's key in its environment",
     "repository": "the repository",
@@ -68,12 +70,17 @@ async def missing_means(store: Store, rows: Sequence[RunRow]) -> dict[RunId, tup
     for row in ready if alive else ():
         version = (row.flow, row.version)
         if version not in needs:
-            stored = await store.flow(*version)
-            needs[version] = frozenset() if stored is None else requirements_in(stored.graph)
+            needs[version] = await needs_of(store, row)
         missing = missing_of(row.lane, needs[version], alive)
         if missing:
             found[row.id] = missing
     return found
+
+
+async def needs_of(store: Store, row: RunRow) -> frozenset[str]:
+    """What the run needs of any worker."""
+    stored = None if dialect_of(row.version) == CODED else await store.flow(row.flow, row.version)
+    return frozenset() if stored is None else requirements_in(stored.graph)
 
 
 async def live_workers(store: Store) -> list[WorkerRow]:

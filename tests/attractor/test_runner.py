@@ -178,6 +178,54 @@ async def test_failures_that_differ_are_bounded_by_visits_only(hf: Holdfast, tmp
     assert (found.status, bad.calls) == ("fail", 9)
 
 
+@pytest.mark.covers("ATTRACTOR-BOUND-04")
+@pytest.mark.parametrize(
+    "says",
+    [
+        pytest.param("for i in $(seq $n); do echo FAILED test_$i; done; echo see above", id="names"),
+        pytest.param("echo ==== $n failed, $((9 - n)) passed in 0.0${n}s ====", id="number"),
+    ],
+)
+async def test_loop_that_makes_progress_is_not_stopped(hf: Holdfast, tmp_path: Path, says: str) -> None:
+    """The last line of each failure is the same, or differs in a number of tests: each round repairs one."""
+    left = tmp_path / "left"
+    left.write_text("6")
+    script = f"n=$(($(cat {left}) - 1)); echo $n >{left}; [ $n = 0 ] && exit 0; {says}; exit 1"
+    stages = f'a [shape=parallelogram, tool_command="{script}"]; fix;'
+    found = await run(hf, dot(stages, BACK), tmp_path / "logs")
+    assert found.succeeded, found.outcome
+    assert found.completed_nodes.count("a") == 6
+
+
+@pytest.mark.covers("ATTRACTOR-BOUND-04")
+async def test_reviewer_who_finds_something_else_each_time_goes_on(hf: Holdfast, tmp_path: Path) -> None:
+    """With the reason in its notes, or nowhere but in its prose."""
+    words = iter(["the name", "the docs", "a test", "the style"])
+
+    def review(node: Stage, prompt: str, context: Any) -> Any:
+        word = next(words, "") if node.id == "a" else ""
+        if node.id == "a" and word and word != "the style":
+            return {"outcome": "fail", "notes": f"{word} is wrong"}
+        if word:
+            return f'I dislike {word}.\n```json\n{{"outcome": "fail"}}\n```'
+        return "fine"
+
+    text = dot("a [prompt=review]; fix;", BACK)
+    found = await run(hf, text, tmp_path, backend=review)
+    assert found.succeeded, found.outcome
+    history = json.loads((tmp_path / "checkpoint.json").read_text())["node_history"]
+    assert [outcome for name, outcome in history if name == "a"] == ["fail"] * 4 + ["success"]
+
+
+async def test_notes_of_a_failure_are_its_reason_where_it_gives_none(hf: Holdfast, tmp_path: Path) -> None:
+    def bad(node: Stage, prompt: str, context: Any) -> Any:
+        return {"outcome": "fail", "notes": "the name is wrong"} if node.id == "a" else "fixed"
+
+    found = await run(hf, dot("a [prompt=review]; fix;", BACK), tmp_path, backend=bad)
+    assert found.outcome.failure_reason.endswith("3 times in the same way: the name is wrong")
+    assert found.context["failure_reason"].endswith("the name is wrong")
+
+
 @pytest.mark.covers("ATTRACTOR-BOUND-04", "ATTRACTOR-BOUND-06")
 async def test_failures_are_counted_over_a_resume(tmp_path: Path) -> None:
     """Each time by a house of its own, as after a crash."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Final
 
-from holdfast.types.redaction import Redactor
+from holdfast.types.redaction import Redactor, is_strong
 
 VARIABLE: Final = "HOLDFAST_TOOL_ENV"
 ALLOWED: Final = (
@@ -22,6 +22,7 @@ SECRETS: Final = ("*_API_KEY", "*_SECRET", "*_TOKEN", "*_PASSWORD", "*_CREDENTIA
 # Apart from the redactor of this process: the value of such a variable may be an ordinary word, which is
 # hidden in the output of commands, but must not be in every text of this process.
 _secrets: Final = Redactor()
+_keys: Final = Redactor()
 
 
 def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
@@ -39,6 +40,15 @@ def hide_secrets(text: str) -> str:
         if _is_secret(name):
             _secrets.learn_for(None, value)
     return _secrets.redact_operator(text)
+
+
+def hide_keys(text: str) -> str:
+    """The same, but only values that nobody could guess: for commands of a document, whose output conditions
+    and people read, and in which a password like `postgres` is an ordinary word."""
+    for name, value in os.environ.items():
+        if _is_secret(name) and is_strong(value):
+            _keys.learn_for(None, value)
+    return _keys.redact_operator(text)
 
 
 def tool_environment(environment: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -23,20 +23,29 @@ from holdfast.types.hold import Option
 
 SAME_FAILURES: Final = 3
 _SAME_KEY: Final = "internal.same_failures."
+TOOL: Final = "tool"
 _CHECKED: Final = "budget"
 GO_ON, STOP = "go on", "stop"
-# Parts that differ between equal failures: numbers, hexadecimal ids.
-_VARIES = re.compile(r"0x[0-9a-f]+|\b[0-9a-f]{8,}\b|\d+", re.IGNORECASE)
+_COMPARED: Final = 65_536
+"""Characters of a command's output: its end."""
+# Parts that differ between equal failures: hexadecimal ids, durations, and numbers. Not a number of
+# something: where 5 tests failed and now 3 do, a repair made progress.
+_VARIES = re.compile(
+    r"0x[0-9a-f]+|\b[0-9a-f]{8,}\b|\d+(?:\.\d+)? ?(?:[mun]?s|sec|seconds?|min|minutes?)\b"
+    r"|\d+(?![\d.]| [a-z])",
+    re.IGNORECASE,
+)
 
 
-def signature(reason: str) -> str:
-    """The same for failures that differ only in numbers, ids and spaces."""
-    plain = " ".join(_VARIES.sub("#", reason.lower()).split())
-    return sha256(plain.encode()).hexdigest()[:16]
+def signature(*texts: str) -> str:
+    """The same for failures that differ only in ids, durations, positions, spaces and the order of lines."""
+    lines = [" ".join(_VARIES.sub("#", line).split()) for text in texts for line in text.lower().split("\n")]
+    return sha256("\n".join(sorted(lines)).encode("utf-8", "replace")).hexdigest()[:16]
 
 
-def count_failure(visit: StageVisit, outcome: StageOutcome) -> str:
-    """Count the stage's failure. Returns why the run stops, if it failed in this way too often."""
+def count_failure(visit: StageVisit, outcome: StageOutcome, kind: str) -> str:
+    """Count the stage's failure. Returns why the run stops, if it failed in this way too often. `kind`: of
+    its handler."""
     key = _SAME_KEY + visit.stage.id
     found: Any = visit.context.get(key)
     known = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
@@ -47,13 +56,25 @@ def count_failure(visit: StageVisit, outcome: StageOutcome) -> str:
     # Attempts that the engine retries do not count, only failures of the whole stage.
     if not (outcome.terminal or visit.ctx.last_try):
         return ""
-    mark = signature(outcome.failure_reason)
+    mark = signature(*_evidence(visit, outcome, kind))
     count = int(known["count"]) + 1 if known.get("signature") == mark else 1
     visit.context.set(key, {"signature": mark, "count": count})
     most = _limit(visit.stage, visit.pipeline)
     if not most or count < most:
         return ""
-    return f"stage {visit.stage.id!r} failed {count} times in the same way: {outcome.failure_reason}"
+    reason = outcome.failure_reason or "it gave no reason"
+    return f"stage {visit.stage.id!r} failed {count} times in the same way: {reason}"
+
+
+def _evidence(visit: StageVisit, outcome: StageOutcome, kind: str) -> list[str]:
+    """What tells one failure of a stage from another. The reason of a command is its last line, which is
+    often only a summary; a model that gives no reason has said it in its answer."""
+    found, outputs = [outcome.failure_reason], visit.outputs
+    if kind == TOOL:
+        found += [outputs.stdout[-_COMPARED:], outputs.stderr[-_COMPARED:]]
+    elif not outcome.failure_reason:
+        found.append(outputs.response[-_COMPARED:])
+    return found
 
 
 def _limit(stage: Attributes, pipeline: Attributes) -> int:

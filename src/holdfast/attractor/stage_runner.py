@@ -18,7 +18,7 @@ from holdfast.attractor.failures import CLASS_KEY, TERMINAL, failure_of, raise_i
 from holdfast.attractor.git import GitCommandError
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.outcome import StageOutcome, StageStatus
-from holdfast.attractor.pipeline_limits import BUILT_IN, check_budgets, count_failure, spends_alone
+from holdfast.attractor.pipeline_limits import BUILT_IN, TOOL, check_budgets, count_failure, spends_alone
 from holdfast.attractor.references import NamedStages
 from holdfast.attractor.registry import AnyHandler, HandlerRegistry, wants_visit
 from holdfast.attractor.run_files import own_updates
@@ -41,7 +41,7 @@ from holdfast.types.outcome import Outcome as Settled
 from holdfast.types.status import REPEATABLE
 from holdfast.types.text import clean_text
 
-GATE, TOOL, ROUTING, FAN_IN = "wait.human", "tool", "conditional", "parallel.fan_in"
+GATE, ROUTING, FAN_IN = "wait.human", "conditional", "parallel.fan_in"
 REASON = "failure_reason"
 _QUIET = frozenset({"start", "exit", "conditional", "parallel"})
 """Types that cost nothing: budgets are not checked for them."""
@@ -116,7 +116,7 @@ class StageRunner:
         # failure of the stage, and not of the write of its record.
         _note_ignored(visit, outcome)
         outcome = _last_attempt_outcome(visit, _normal(_refused(outcome) or outcome))
-        stopped = count_failure(visit, outcome)
+        stopped = count_failure(visit, outcome, kind)
         if stopped:
             outcome = replace(outcome, failure_reason=stopped, terminal=True)
         return self._settled(visit, kind, outcome, halt=bool(stopped))
@@ -299,7 +299,9 @@ def _normal(outcome: StageOutcome) -> StageOutcome:
     status file."""
     word = outcome_word(str(outcome.status))
     updates = {key: value for key, value in outcome.context_updates.items() if not key.startswith(_RESERVED)}
-    return replace(outcome, status=word, context_updates=updates)
+    # Many report why they failed in their notes only.
+    reason = outcome.failure_reason or (outcome.notes if word == StageStatus.FAIL else "")
+    return replace(outcome, status=word, context_updates=updates, failure_reason=reason)
 
 
 def _note_ignored(visit: StageVisit, outcome: StageOutcome) -> None:

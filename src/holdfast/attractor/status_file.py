@@ -3,12 +3,14 @@ read as its outcome."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
 import msgspec
 
+from holdfast.agents.tool_environment import hide_keys
 from holdfast.attractor.outcome import StageOutcome
 from holdfast.attractor.verdict import FILE as NAME
 from holdfast.attractor.verdict import VerdictError, outcome_of
@@ -40,17 +42,19 @@ def forget_status(stage_dir: Path) -> None:
         (stage_dir / NAME).unlink(missing_ok=True)
 
 
-def read_status(stage_dir: Path) -> StageOutcome | None:
-    """None if there is no such file. Raises VerdictError."""
+def read_status(stage_dir: Path, hide: Callable[[str], str] = hide_keys) -> StageOutcome | None:
+    """None if there is no such file. `hide`: takes secrets out of it. Raises VerdictError."""
     try:
-        raw = (stage_dir / NAME).read_bytes()
+        raw = hide((stage_dir / NAME).read_text("utf-8"))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise VerdictError(f"{NAME} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise VerdictError(f"{NAME} is not JSON: {error}") from error
     try:
         found = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except msgspec.DecodeError as error:
         raise VerdictError(f"{NAME} is not JSON: {error}") from error
     if not isinstance(found, dict):
         raise VerdictError(f"{NAME} is a {type(found).__name__}, not an object")

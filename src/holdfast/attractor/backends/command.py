@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 import shlex
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, cast
@@ -24,10 +24,12 @@ import msgspec
 from holdfast.agents.messages import Message
 from holdfast.attractor import run_files
 from holdfast.attractor.backends.base import BackendAnswer, BackendReply, PromptRequest, as_conversation
+from holdfast.attractor.backends.tools import refuse_approvals
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.handlers.tool import ToolHandler, next_turn
 from holdfast.attractor.outcome import StageOutcome, StageStatus
-from holdfast.errors import InputError
+from holdfast.errors import HoldfastError, InputError
+from holdfast.frontends.dot.document import Pipeline, Stage
 from holdfast.frontends.dot.model_choice import model_choice
 
 _COUNTED: Final = (
@@ -111,6 +113,16 @@ class CommandBackend:
         self.backend_name = f"command:{sha256(chr(0).join(self._words).encode()).hexdigest()[:12]}"
         self._tool = ToolHandler()
 
+    def problems(self, pipeline: Pipeline, stages: Iterable[Stage]) -> Mapping[str, HoldfastError]:
+        """The stages that it cannot do, and why: checked before anything runs."""
+        found: dict[str, HoldfastError] = {}
+        for stage in stages:
+            try:
+                refuse_approvals(stage, pipeline, "a command as a backend")
+            except InputError as error:
+                found[stage.id] = error
+        return found
+
     async def answer(self, visit: StageVisit, prompt: str) -> BackendAnswer:
         reply = await self.converse(PromptRequest(visit=visit, prompt=prompt))
         if reply.failed:
@@ -119,6 +131,8 @@ class CommandBackend:
 
     async def converse(self, asking: PromptRequest) -> BackendReply:
         visit, turn = asking.visit, next_turn(asking.visit.ctx)
+        if asking.equipped:
+            refuse_approvals(visit.stage, visit.pipeline, "a command as a backend")
         # A name of its own for each turn: after a crash the agent of the second one may still read it.
         request = visit.folder / (FILE if turn == 1 else f"request-{turn}.md")
         whole = self._whole(asking)

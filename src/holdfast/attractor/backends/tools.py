@@ -15,6 +15,7 @@ from holdfast.attractor.handlers.tool import environment, sandbox_of, workdir_te
 from holdfast.errors import InputError, SettingsError
 from holdfast.frontends.dot.document import Pipeline, Stage
 from holdfast.frontends.dot.model_choice import PROVIDER_ALIASES, PROVIDERS, provider_of
+from holdfast.frontends.dot.policies import wanted_approvals
 
 SHELL_TIMEOUT: Final = 600.0
 _MAX_READ: Final = 200_000
@@ -39,12 +40,22 @@ def coding_of(visit: StageVisit, family: str) -> list[Tool]:
 def approvals_of(visit: StageVisit) -> Approvals:
     """`tool_approval`: `all` for each tool that may change something, or the names of tools; of the stage,
     else of the graph."""
-    key = "tool_approval"
-    value = visit.stage.text(key) if key in visit.stage.attrs else visit.pipeline.text(key)
-    names = {name.strip() for name in value.split(",")} - {"", "none"}
+    names = wanted_approvals(visit.stage, visit.pipeline)
     if "all" in names:
         return True
     return dict.fromkeys(sorted(names), True) if names else False
+
+
+def refuse_approvals(stage: Stage, pipeline: Pipeline, who: str, or_else: str = "") -> None:
+    """Raises InputError if a person is to be asked before calls of tools: `who` calls them inside its own
+    process, where nothing can ask. `or_else`: another way out."""
+    asked = wanted_approvals(stage, pipeline)
+    if asked:
+        raise InputError(
+            f"stage {stage.id!r} has tool_approval={','.join(sorted(asked))}, and {who} calls its tools "
+            "without asking.",
+            hint=f"Let a model with tools do it, or set tool_approval=none on the stage{or_else}.",
+        )
 
 
 def shell_of(visit: StageVisit, _family: str) -> list[Tool]:

@@ -17,7 +17,7 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from holdfast.agents.tool_environment import tool_environment
+from holdfast.agents.tool_environment import hide_keys, tool_environment
 from holdfast.agents.tool_sandbox import sandbox_words
 from holdfast.attractor import processes
 from holdfast.attractor.continuation import Intent, earlier_command, write_intent
@@ -25,7 +25,7 @@ from holdfast.attractor.failures import failure_of
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.attractor.required_access import require_allowed
-from holdfast.attractor.run_files import is_refused_here, make_private
+from holdfast.attractor.run_files import is_refused_here, make_private, write
 from holdfast.attractor.stage_outputs import RUN
 from holdfast.attractor.status_file import forget_status, read_status, status_fields
 from holdfast.attractor.verdict import VerdictError, outcome_of
@@ -242,18 +242,33 @@ class CommandRun:
     def environment(self) -> dict[str, str]:
         return environment(self.visit)
 
+    def hide(self, text: str) -> str:
+        """Without keys of this process, which a command can read in `/proc`."""
+        return hide_keys(text)
+
+    def _shown(self, path: Path, *, rewrite: bool) -> str:
+        """`rewrite`: in the file too, because its directory may be copied to others."""
+        text = processes.stream_text(path)
+        shown = self.hide(text)
+        if rewrite and shown != text:
+            write(path, shown)
+        return shown
+
     async def _record(self, ended: processes.ProcessExit) -> dict[str, Any]:
         """The result for the journal: after this the files are only for convenience."""
-        folder = self.folder
+        # A process whose end is not known may still write its files.
+        is_over = ended.why not in ("unknown", CHANGED)
+        streams = [self.folder / name for name in (processes.STDOUT, processes.STDERR)]
+        out, errors = [await asyncio.to_thread(self._shown, path, rewrite=is_over) for path in streams]
         found: dict[str, Any] = {
             "code": ended.code,
             "why": ended.why,
             "seconds": round(ended.seconds, 3),
-            "stdout": processes.stream_text(folder / processes.STDOUT),
-            "stderr": processes.stream_text(folder / processes.STDERR),
+            "stdout": out,
+            "stderr": errors,
         }
         try:
-            status = read_status(self.visit.folder)
+            status = read_status(self.visit.folder, self.hide)
         except VerdictError as fault:
             return {**found, "fault": str(fault)}
         return found if status is None else {**found, "status": status_fields(status)}

@@ -25,6 +25,7 @@ from holdfast.frontends.dot.diagnostics import Diagnostic, DiagnosticSeverity
 from holdfast.frontends.dot.document import Link, SourceLocation, Stage
 from holdfast.frontends.dot.model_choice import PROVIDER_ALIASES
 from holdfast.frontends.dot.parallel_rules import PARALLEL
+from holdfast.frontends.dot.policies import wanted_approvals
 from holdfast.frontends.dot.reference_rules import REFERENCES
 from holdfast.frontends.dot.rule_context import Check, RuleContext, name_list
 from holdfast.frontends.dot.rules import dead_ends
@@ -227,6 +228,20 @@ def agent_known(view: RuleContext) -> Iterator[Diagnostic]:
                 yield view.at("agent_known", DiagnosticSeverity.error, what, message, key=key, fix=fix)
 
 
+def agent_approval(view: RuleContext) -> Iterator[Diagnostic]:
+    """An error: an agent calls its tools itself, and nobody would be asked."""
+    for stage in view.of_kind("codergen"):
+        given = stage.text("agent_permissions") or view.pipeline.text("agent_permissions")
+        asked = wanted_approvals(stage, view.pipeline) if stage.text("agent") else ()
+        if asked and given != PERMISSIONS[0]:
+            words, who = ",".join(sorted(asked)), stage.text("agent")
+            message = f"tool_approval={words} cannot be kept: {who} asks nobody before it acts"
+            fix = f"set tool_approval=none or agent_permissions={PERMISSIONS[0]}, or remove agent"
+            yield view.at(
+                "agent_approval", DiagnosticSeverity.error, stage, message, key="tool_approval", fix=fix
+            )
+
+
 def variables(view: RuleContext) -> Iterator[Diagnostic]:
     """Only `$goal` is replaced in a prompt."""
     for stage in view.stages_with("prompt"):
@@ -293,6 +308,7 @@ ADVICE: Final[tuple[Check, ...]] = (
     goal_missing,
     provider_known,
     agent_known,
+    agent_approval,
     output_schema,
     variables,
     child_dotfile,

@@ -11,6 +11,7 @@ from holdfast.errors import InputError
 from holdfast.frontends.dot.document import Link, Pipeline, SourceLocation, Stage
 from holdfast.frontends.dot.handler_kinds import kind_of
 from holdfast.frontends.dot.parallel_regions import PARALLEL, stages_in_branches
+from holdfast.frontends.dot.policies import APPROVAL, NO_APPROVAL, approvals_in, wanted_approvals
 from holdfast.frontends.dot.references import with_names
 from holdfast.frontends.dot.rule_context import RuleContext
 from holdfast.frontends.dot.values import Value
@@ -24,9 +25,14 @@ _RETRIES: Final = {
 }
 _MODEL: Final = ("llm_model", "llm_provider", "reasoning_effort")
 _AGENT: Final = ("agent_permissions", "agent_idle_timeout")
+_WORK: Final = (
+    "tools", "tool_hooks.pre", "tool_hooks.post", "tool_hooks.timeout", "in_doubt", "max_turns",
+    "session_max_tokens", "max_same_failures", "human.unknown_answer",
+)  # fmt: skip
 _INHERITED: Final = {
-    **{key: key for key in (*_MODEL, *_AGENT, "max_visits", "fail_closed")},
+    **{key: key for key in (*_MODEL, *_AGENT, *_WORK, "max_visits", "fail_closed")},
     "default_fidelity": "fidelity",
+    "workdir": "cwd",
 }
 _GATE_TARGETS: Final = ("retry_target", "fallback_retry_target")
 _AT_THE_END: Final = ("class", "goal_gate", *_GATE_TARGETS)
@@ -34,7 +40,7 @@ _AT_THE_BEGINNING: Final = ("class", "max_visits")
 _ON_FAILURE: Final = "outcome=fail"
 _LAST: Final = -1_000_000
 """The weight of an edge that every other edge comes before."""
-_FOR_ALL: Final = (*_MODEL, "agent", *_AGENT, "fidelity", "thread_id")
+_FOR_ALL: Final = (*_MODEL, "agent", *_AGENT, *_WORK, "cwd", "fidelity", "thread_id")
 
 
 def merge(into: Pipeline, other: Pipeline, *, prefix: str = "") -> Pipeline:
@@ -69,9 +75,12 @@ def embed(into: Pipeline, at: str, other: Pipeline) -> Pipeline:
     start, end = view.starts[0].id, view.exits[0].id
     stage = into.stages[at]
     names = {name: f"{at}{SEPARATOR}{name}" for name in other.stages} | {start: at}
+    asked = _asked_around(into, stage, other)
     inner = renamed(_with_graph_defaults(other), names)
     way_out = names[end]
-    placed = {name: _placed(each, stage, other.path) for name, each in inner.stages.items()}
+    placed = {
+        name: _with_approvals(_placed(each, stage, other.path), asked) for name, each in inner.stages.items()
+    }
     placed[at] = _passage(stage, at, stage.label, _AT_THE_BEGINNING)
     placed[way_out] = _passage(stage, way_out, f"{stage.label}: done", _AT_THE_END)
     others = {name: each for name, each in into.stages.items() if name != at}
@@ -82,6 +91,24 @@ def embed(into: Pipeline, at: str, other: Pipeline) -> Pipeline:
     if _has_fail_edge(into, stage):
         inside += _failure_links(other, names, way_out, _of(stage))
     return replace(into, stages=_in_order(into, at, placed), links=(*links, *inside))
+
+
+def _asked_around(into: Pipeline, at: Stage, other: Pipeline) -> str | None:
+    """`tool_approval` of stages inside that have none of their own: everything that a graph around them asks
+    about, so that no file takes an approval of another away. None: only the outer graph says something, and
+    that applies anyhow."""
+    if not (APPROVAL in at.attrs or approvals_in(other.text(APPROVAL))):
+        return None
+    asked = wanted_approvals(at, into) | approvals_in(other.text(APPROVAL))
+    return ",".join(sorted(asked)) or NO_APPROVAL
+
+
+def _with_approvals(stage: Stage, around: str | None) -> Stage:
+    if around is None or APPROVAL in stage.explicit:
+        return stage
+    # Of a graph or a block inside: a stage says it itself.
+    asked = approvals_in(stage.text(APPROVAL)) | approvals_in(around)
+    return replace(stage, attrs={**stage.attrs, APPROVAL: ",".join(sorted(asked)) or NO_APPROVAL})
 
 
 def _has_fail_edge(into: Pipeline, stage: Stage) -> bool:

@@ -12,6 +12,8 @@ from holdfast.model.graph import InDoubt, Node, NodeKind, ParallelSpec, RetryPol
 from holdfast.types.status import Effect
 
 RESULTS: Final = "parallel.results"
+APPROVAL: Final = "tool_approval"
+NO_APPROVAL: Final = "none"
 PRESETS: Final = {
     "none": (1, 200_000, 2.0),
     "standard": (5, 200_000, 2.0),
@@ -129,3 +131,13 @@ def _quorum(stage: Stage, total: int) -> int:
         return int(wanted)
     # A share is rounded up: 0.75 of 5 branches are 4.
     return -int(-total * wanted // 1) if wanted > 0 else total // 2 + 1
+
+
+def approvals_in(text: str) -> frozenset[str]:
+    """The tools whose calls a person is asked about, or `all`."""
+    return frozenset(name.strip() for name in text.split(",")) - {"", NO_APPROVAL}
+
+
+def wanted_approvals(stage: Stage, pipeline: Pipeline) -> frozenset[str]:
+    """Those of the stage, else of the graph."""
+    return approvals_in(stage.text(APPROVAL) if APPROVAL in stage.attrs else pipeline.text(APPROVAL))

@@ -30,7 +30,7 @@ from holdfast.attractor.backends.base import (
     as_conversation,
     missing_error,
 )
-from holdfast.attractor.backends.tools import workdir_of
+from holdfast.attractor.backends.tools import refuse_approvals, workdir_of
 from holdfast.attractor.failures import TRANSIENT
 from holdfast.attractor.fidelity import HIGH
 from holdfast.attractor.handler import StageVisit
@@ -51,6 +51,7 @@ ADAPTERS: Final[Mapping[str, AgentAdapter]] = {
 }
 assert tuple(ADAPTERS) == AGENTS
 VARIABLE: Final = "HOLDFAST_AGENT_PERMISSIONS"
+READ_ONLY: Final = "plan"
 DEFAULT: Final = "edit"
 _LAST: Final = 300
 
@@ -204,7 +205,14 @@ class AgentBackend:
         if refused and self._by_document:
             raise InputError(f"stage {visit.stage.id!r} runs the agent {self.adapter.name}: {refused}")
         wanted = wanted_permissions(visit.stage, visit.pipeline)
-        return "plan" if refused or not asking.equipped else wanted
+        if refused or not asking.equipped:
+            return READ_ONLY
+        self._refuse_approvals(visit.stage, visit.pipeline, wanted)
+        return wanted
+
+    def _refuse_approvals(self, stage: Stage, pipeline: Pipeline, permissions: str) -> None:
+        if permissions != READ_ONLY:
+            refuse_approvals(stage, pipeline, self.adapter.name, f", or agent_permissions={READ_ONLY}")
 
     def _model(self, stage: Stage, pipeline: Pipeline) -> dict[str, str]:
         model = stage.text("llm_model") or pipeline.text("llm_model")
@@ -239,7 +247,7 @@ class AgentBackend:
         found: dict[str, HoldfastError] = {}
         for stage in stages:
             try:
-                wanted_permissions(stage, pipeline)
+                self._refuse_approvals(stage, pipeline, wanted_permissions(stage, pipeline))
                 self._prices(stage, pipeline)
                 self._model(stage, pipeline)
                 if not shutil.which(self.adapter.program):

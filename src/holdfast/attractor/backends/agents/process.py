@@ -68,6 +68,9 @@ class AgentProcess(CommandRun):
         own = {name: os.environ[name] for name in self._adapter.variables if os.environ.get(name)}
         return {**super().environment(), **own}
 
+    def hide(self, text: str) -> str:
+        return hide_secrets(text)
+
     async def _end(self) -> processes.ProcessExit:
         limit = self.visit.stage.microseconds("timeout")
         ended = await processes.wait_for_exit(
@@ -81,16 +84,13 @@ class AgentProcess(CommandRun):
 
     async def _record(self, ended: processes.ProcessExit) -> dict[str, Any]:
         found = await super()._record(ended)
-        found.pop("stdout")
-        found["stderr"] = hide_secrets(found["stderr"])
-        report = await asyncio.to_thread(self._read)
+        report = await asyncio.to_thread(self._read, found.pop("stdout"))
         self._count(report)
         return {**found, "report": msgspec.to_builtins(report)}
 
-    def _read(self) -> AgentReport:
+    def _read(self, written: str) -> AgentReport:
         """Of the whole stream, which is also kept as `events.jsonl`."""
-        _hide_in(self.folder / processes.STDERR)
-        events = events_in(_hide_in(self.folder / processes.STDOUT).replace("\0", "\ufffd"))
+        events = events_in(written)
         report = self._adapter.read(events)
         lines = "".join(msgspec.json.encode(event).decode() + "\n" for event in events)
         path = self.visit.folder / EVENTS
@@ -117,18 +117,6 @@ class AgentProcess(CommandRun):
         if cost is None and launch.prices is not None:
             cost = float(launch.prices.cost(spent))
         ctx.spent(tokens=spent.total, cost=cost or 0.0)
-
-
-def _hide_in(path: Path) -> str:
-    """What a program that has ended wrote, without keys: its directory may be copied to others."""
-    try:
-        written = path.read_bytes().decode("utf-8", "replace")
-    except OSError:
-        return ""
-    shown = hide_secrets(written)
-    if shown != written:
-        run_files.write(path, shown)
-    return shown
 
 
 class EventView:

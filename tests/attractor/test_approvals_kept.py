@@ -1,0 +1,142 @@
+"""Approvals of tools are kept whoever does a stage, and whichever file it is from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast import Holdfast
+from holdfast.attractor import AgentBackend, CommandBackend
+from holdfast.frontends.dot.document import Pipeline
+from holdfast.frontends.dot.policies import wanted_approvals
+from holdfast.frontends.dot.transforms import prepare
+from tests.attractor.fake_agents import FakeAgents, agents, claude
+from tests.attractor.run import line, run, written
+from tests.cli.conftest import Cli
+
+__all__ = ["agents"]
+pytestmark = [pytest.mark.anyio, pytest.mark.covers("CP2-A6")]
+
+
+@pytest.mark.parametrize("where", ["stage", "graph"])
+async def test_agent_that_asks_nobody_is_refused(
+    hf: Holdfast, tmp_path: Path, agents: FakeAgents, where: str
+) -> None:
+    agents.plays("claude", claude())
+    of_stage, of_graph = (", tool_approval=all", "") if where == "stage" else ("", ", tool_approval=all")
+
+    async def result(more: str = "") -> Any:
+        text = line(f"a [label=A{of_stage}{more}];", "a", graph=f"goal=g{of_graph}")
+        return await run(hf, text, tmp_path / (more or "-"), backend=AgentBackend("claude"))
+
+    refused = await result()
+    assert "calls its tools without asking" in refused.outcome.failure_reason
+    assert not agents.calls("claude")
+    assert refused.context["failure_class"] == "terminal"
+    assert (await result(", agent_permissions=plan")).succeeded  # it changes nothing
+    if where == "graph":
+        assert (await result(", tool_approval=none")).succeeded
+
+
+async def test_command_that_asks_nobody_is_refused(hf: Holdfast, tmp_path: Path) -> None:
+    text = line('a [label=A, tool_approval="shell"];', "a")
+    refused = await run(hf, text, tmp_path, backend=CommandBackend(f"touch {tmp_path}/ran"))
+    assert "tool_approval=shell" in refused.outcome.failure_reason
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("backend", ["agent:claude", "cli:touch ran"])
+def test_run_that_cannot_ask_is_refused_before_it_starts(cli: Cli, agents: FakeAgents, backend: str) -> None:
+    agents.plays("claude", claude())
+    Path("x.dot").write_text(line("a [label=A];", "a", graph="goal=g, tool_approval=all"))
+    said = cli("run", "x.dot", "--backend", backend)
+    assert (said.code, "without asking" in said.err) == (2, True)
+    assert not Path("ran").exists()
+    assert not agents.calls("claude")
+
+
+# ---------------------------------------------------------------------- included files
+
+
+def included(tmp_path: Path, outer: str, stage: str, inner: str, of_inner: str = "") -> Pipeline:
+    text = f"digraph I {{ graph [{inner}]; start; exit; a [label=A{of_inner}]; start -> a -> exit }}"
+    (tmp_path / "inner.dot").write_text(text)
+    text = f"""digraph O {{ graph [goal=g{outer}]; start; exit; r [subgraph_file="inner.dot"{stage}]
+        start -> r -> exit }}"""
+    return prepare(text, path=str(tmp_path / "o.dot")).require_valid()
+
+
+@pytest.mark.parametrize(
+    ("outer", "stage", "inner", "of_inner", "asked"),
+    [
+        ("", "", "tool_approval=shell", "", {"shell"}),
+        ("", ", tool_approval=shell", "", "", {"shell"}),
+        (", tool_approval=all", "", "tool_approval=shell", "", {"all", "shell"}),
+        (", tool_approval=all", "", "tool_approval=none", "", {"all"}),
+        (", tool_approval=all", ", tool_approval=none", "tool_approval=shell", "", {"shell"}),
+        (", tool_approval=all", ", tool_approval=none", "", "", set[str]()),
+        ("", ", tool_approval=write_file", "tool_approval=shell", "", {"shell", "write_file"}),
+        (", tool_approval=all", "", "tool_approval=shell", ", tool_approval=none", set[str]()),
+    ],
+)
+def test_no_file_takes_an_approval_of_another_away(
+    tmp_path: Path, outer: str, stage: str, inner: str, of_inner: str, asked: set[str]
+) -> None:
+    whole = included(tmp_path, outer, stage, inner, of_inner)
+    assert wanted_approvals(whole.stages["r__a"], whole) == asked
+
+
+def test_approvals_reach_files_that_included_files_include(tmp_path: Path) -> None:
+    deep = "digraph D { graph [tool_approval=write_file]; start; exit; b [label=B]; start -> b -> exit }"
+    mid = """digraph M { graph [tool_approval=shell]; start; exit; d [subgraph_file="deep.dot"]
+        start -> d -> exit }"""
+    (tmp_path / "deep.dot").write_text(deep)
+    (tmp_path / "mid.dot").write_text(mid)
+    text = """digraph O { graph [goal=g, tool_approval=all]; start; exit; r [subgraph_file="mid.dot"]
+        start -> r -> exit }"""
+    whole = prepare(text, path=str(tmp_path / "o.dot")).require_valid()
+    assert wanted_approvals(whole.stages["r__d__b"], whole) == {"all", "shell", "write_file"}
+
+
+def test_what_an_included_graph_says_about_its_work_applies_to_its_stages(tmp_path: Path) -> None:
+    inner = 'tools=coding, "tool_hooks.pre"="./guard", in_doubt=fail, workdir="/srv/x", max_turns=7'
+    found = included(tmp_path, ", tools=none, max_turns=9", "", inner).stages["r__a"]
+    kept = {key: found.text(key) for key in ("tools", "tool_hooks.pre", "in_doubt", "cwd", "max_turns")}
+    assert kept == {
+        "tools": "coding", "tool_hooks.pre": "./guard", "in_doubt": "fail", "cwd": "/srv/x", "max_turns": "7",
+    }  # fmt: skip
+    found = included(tmp_path, "", ", tools=files, in_doubt=ask", "in_doubt=fail").stages["r__a"]
+    assert (found.text("tools"), found.text("in_doubt")) == ("files", "fail")
+
+
+# ---------------------------------------------------------------------- keys
+KEY = "sk-ant-0123456789abcdefghij"
+
+
+@pytest.mark.covers("CP2-L10")
+@pytest.mark.parametrize("by", ["tool", "cli", "status"])
+async def test_key_that_a_command_prints_is_hidden(
+    hf: Holdfast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    """A command can read the environment of the worker in /proc."""
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    logs = tmp_path / "logs"
+    found = tmp_path / "found"
+    found.write_text(f"the key is {KEY}\n")
+    (tmp_path / "status.json").write_text(
+        f'{{"outcome": "fail", "failure_reason": "{KEY}", "notes": "{KEY}"}}'
+    )
+    commands = {
+        "tool": f"cat {found}; cat {found} >&2; exit 1",
+        "status": f"cp {tmp_path}/status.json $ATTRACTOR_STAGE_DIR/",
+    }
+    stage = f'a [shape=parallelogram, tool_command="{commands[by]}"];' if by in commands else "a [label=A];"
+    result = await run(hf, line(stage, "a"), logs, backend=CommandBackend(f"cat {found}"))
+    texts = [written(path) for path in logs.rglob("*") if path.is_file()]
+    assert any("***" in text for text in texts)
+    assert not [text for text in texts if KEY in text]
+    assert KEY not in str(result)
+    records = (await (await hf.service()).events(result.run_id), result.context)
+    assert KEY not in str(records)

@@ -9,9 +9,12 @@ import pytest
 
 pytest.importorskip("temporalio")
 
+from temporalio import activity
+
 from holdfast import Context, Flow, Holdfast
 from holdfast.drivers.temporal.notes_document import NotesDocument
 from holdfast.drivers.temporal.payloads import ExecNote, Unwritten
+from holdfast.drivers.temporal.projection import JournalProjector
 from holdfast.errors import LeaseLostError
 from holdfast.model.position import Exec
 from tests.deadlines import HANG
@@ -19,6 +22,7 @@ from tests.services import temporal
 from tests.temporal.runs import assert_same, engine_of, run, settled, workers
 
 pytestmark = pytest.mark.anyio
+NODE = "holdfast.node"
 
 
 @pytest.mark.covers("TD-17")
@@ -199,4 +203,78 @@ async def test_probe_tells_whether_the_effect_of_a_lost_worker_happened(
         done = await run(flow, hf)
         assert done.completed, done
         assert (done.state["paid"], paid) == (1, [1])
+        await assert_same(hf, done.run_id)
+
+
+@pytest.mark.covers("TD-1", "TD-8", "TD-14")
+async def test_store_is_never_ahead_of_the_history_and_an_execution_has_one_activity(
+    sqlite: str, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow, entered = Flow("owned"), list[tuple[str, int, int]]()
+    append = JournalProjector.append
+
+    async def checked(self: Any, program: Any, unwritten: Unwritten, idle: str = "") -> Any:
+        """What is appended came with an activity, which the history has: its records are no others."""
+        assert activity.in_activity()
+        return await append(self, program, unwritten, idle)
+
+    enter = NotesDocument.enter
+
+    async def counted(self: NotesDocument, entry: int, execution: Exec) -> None:
+        await enter(self, entry, execution)
+        entered.append((execution.scope, execution.node, entry))
+
+    monkeypatch.setattr(JournalProjector, "append", checked)
+    monkeypatch.setattr(NotesDocument, "enter", counted)
+
+    @flow.script
+    async def both(state: Any, ctx: Context) -> dict[str, Any]:
+        first, second = await ctx.gather(ctx.ask("A?", options=["yes"]), ctx.ask("B?", options=["yes"]))
+        return {"answers": [first.decision, second.decision]}
+
+    async with Holdfast(sqlite, engine=engine) as hf, workers(hf, flow):
+        waiting = await run(flow, hf)
+        service = await hf.service()
+        # Two answers at once: each of them would start the script again.
+        await asyncio.gather(*(service.answer(hold.id, "yes") for hold in waiting.holds))
+        async with asyncio.timeout(HANG):
+            while not (done := await settled(flow, hf, waiting.run_id)).completed:
+                await service.store.wait_change(0.1)
+        assert list(done.state["answers"]) == ["yes", "yes"]
+        await assert_same(hf, waiting.run_id)
+        client = await (await engine_of(hf)).client()
+        history = await client.get_workflow_handle(waiting.run_id).fetch_history()
+        started = [e for e in history.events if e.HasField("activity_task_scheduled_event_attributes")]
+        nodes = [e for e in started if e.activity_task_scheduled_event_attributes.activity_type.name == NODE]
+        assert len(nodes) == len(entered) == len({entry for *_, entry in entered})
+
+
+@pytest.mark.covers("TD-11")
+async def test_many_records_are_appended_before_the_next_node_begins(
+    sqlite: str, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.drivers.temporal.workflow.MAX_DRAFTS", 5)
+    flow, carried = Flow("many"), list[int]()
+    append = JournalProjector.append
+
+    async def counted(self: Any, program: Any, unwritten: Unwritten, idle: str = "") -> Any:
+        carried.append(len(unwritten.drafts))
+        return await append(self, program, unwritten, idle)
+
+    monkeypatch.setattr(JournalProjector, "append", counted)
+
+    @flow.script
+    async def work(state: Any, ctx: Context) -> dict[str, Any]:
+        for n in range(12):
+            await ctx.step(f"s{n}", lambda: 1, effect="read")
+        return {"done": True}
+
+    @flow.node(effect="pure")
+    async def after(state: Any) -> None: ...
+
+    flow.edge("work", "after")
+    async with Holdfast(sqlite, engine=engine) as hf, workers(hf, flow):
+        done = await run(flow, hf)
+        assert done.completed, done
+        assert max(carried) == 5
         await assert_same(hf, done.run_id)

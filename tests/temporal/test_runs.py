@@ -241,27 +241,57 @@ def test_queue_names_lane_flow_version_and_store() -> None:
     assert found == "holdfast/fast/refund@0123456789ab/0a1b2c3d"
 
 
-async def test_map_has_a_bounded_number_of_activities(
+async def wide(hf: Holdfast, flow: Flow, count: int) -> Any:
+    async with workers(hf, flow):
+        done = await run(flow, hf, {"items": list(range(count)), "noise": "x" * 20_000})
+        assert done.completed, done
+        assert list(done.state["doubled"]) == [2 * n for n in range(count)]
+        await assert_same(hf, done.run_id)
+        return done
+
+
+async def test_map_has_a_bounded_number_of_activities_and_queued_effects_have_not_begun(
     sqlite: str, engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdfast.drivers.temporal.workflow.MAX_ACTIVITIES", 4)
-    running = most = 0
-    flow = Flow("wide", effect="pure")
+    # Every history is long here: what waits is started by the next one.
+    monkeypatch.setattr("holdfast.drivers.temporal.workflow.MAX_EVENTS", 60)
+    running = most = calls = 0
+    flow = Flow("wide")
 
     async def double(item: int) -> int:
-        nonlocal running, most
+        nonlocal running, most, calls
         running += 1
+        calls += 1
         most = max(most, running)
         await asyncio.sleep(0.01)
         running -= 1
         return item * 2
 
-    flow.map("each", over="items", body=double, into="doubled")
-    async with Holdfast(sqlite, engine=engine) as hf, workers(hf, flow):
-        async with asyncio.timeout(HANG):
-            done = await run(flow, hf, {"items": list(range(25))})
-        assert list(done.state["doubled"]) == [2 * n for n in range(25)]
+    flow.map("each", over="items", body=double, into="doubled", effect="external")
+    async with Holdfast(sqlite, engine=engine) as hf:
+        done = await wide(hf, flow, 40)
         assert most <= 4
+        assert calls == 40
+        client = await (await engine_of(hf)).client()
+        found = await client.get_workflow_handle(done.run_id).describe()
+        assert found.raw_description.workflow_execution_info.first_run_id != found.run_id
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+async def test_map_of_many_more_items_than_activities_completes(
+    sqlite: str, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.temporal.runs.HANG", 1700)
+    flow = Flow("widest", effect="pure")
+
+    async def double(item: int) -> int:
+        return item * 2
+
+    flow.map("each", over="items", body=double, into="doubled")
+    async with Holdfast(sqlite, engine=engine) as hf:
+        await wide(hf, flow, 1800)
 
 
 # ---------------------------------------------------------------------- other runs and machines

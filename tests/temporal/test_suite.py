@@ -17,7 +17,13 @@ pytestmark = pytest.mark.anyio
 
 @pytest.mark.covers("TD-45", "TD-12", "TD-2", "TD-6")
 @pytest.mark.parametrize(
-    ("store", "cached", "count"), [("sqlite", 1000, 1), ("postgres", 0, 3)], ids=["sqlite", "postgres"]
+    ("store", "cached", "count"),
+    [
+        ("sqlite", 1000, 1),
+        ("postgres", 0, 3),
+        pytest.param("sqlite", 0, 3, marks=pytest.mark.soak),
+        pytest.param("postgres", 1000, 1, marks=pytest.mark.soak),
+    ],
 )
 async def test_flows_of_every_store_end_the_same_on_a_cluster(
     store: str, cached: int, count: int, tmp_path: Path, engine: str

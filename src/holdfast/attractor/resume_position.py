@@ -122,7 +122,7 @@ async def begin_at(
         program, run, first, limits, now, lane=lane, priority=priority, tenant=tenant, started_by=started_by
     )
     await prepare_first_holds(service, program, new)
-    row, _ = await service.store.create(new)
+    row, _ = await service.add_run(program, new)
     return row
 
 

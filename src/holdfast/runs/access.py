@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from holdfast.runs.driver.runtime import Runtime
     from holdfast.runs.record_codec import RecordCodec
     from holdfast.store.protocols import Store
-    from holdfast.store.rows import RunRow
+    from holdfast.store.rows import NewRun, RunRow
     from holdfast.types.hold import HoldRow
 
 MAX_PROGRESS = 256  # runs
@@ -96,6 +96,8 @@ class RunAccess(Protocol):
     async def holds(self, run: RunId | None = None, *, open_only: bool = True) -> list[HoldRow]: ...
 
     async def store_flow(self, program: Program) -> None: ...
+
+    async def add_run(self, program: Program, new: NewRun) -> tuple[RunRow, bool]: ...
 
     async def answer(
         self,

@@ -21,7 +21,7 @@ from holdfast.runs.driver.runtime import Runtime
 from holdfast.runs.hold_states import put_hold_states_for
 from holdfast.runs.limits.run_limits import QueuedRun
 from holdfast.runs.pending_holds import ALL, PendingRun, open_breakpoints, pending_runs
-from holdfast.store.rows import Claim, RunFilter, RunRow, ThreadRow
+from holdfast.store.rows import Claim, NewRun, RunFilter, RunRow, ThreadRow
 from holdfast.types.event import Event
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import HoldId, RunId
@@ -59,6 +59,10 @@ class RunService:
         """A new run, durable when this returns, for any worker to claim (options as for `create.prepare`).
         (row, False) if the idempotency key names an earlier one."""
         new, _ = await create.prepare(self, program, given, **options)
+        return await self.add_run(program, new)
+
+    async def add_run(self, program: Program, new: NewRun) -> tuple[RunRow, bool]:
+        """Store a run that was prepared; with an engine it is one of the engine."""
         engine = self.runtime.engine
         if engine is None:
             return await self.store.create(new)

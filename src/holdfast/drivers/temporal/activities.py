@@ -36,7 +36,7 @@ from holdfast.drivers.temporal.projection import JournalProjector
 from holdfast.drivers.temporal.unavailable import while_unavailable
 from holdfast.engine.decision import Decision
 from holdfast.engine.messages import EvidenceArrived, HandlerFinished, Message, SubstepDoubted
-from holdfast.errors import LeaseLostError, ProjectionConflictError, ValueTooLargeError
+from holdfast.errors import LeaseLostError, ProjectionConflictError, RunEndedError, ValueTooLargeError
 from holdfast.model.calls.tasks import OwnedTask
 from holdfast.model.position import Exec
 from holdfast.model.program import Program
@@ -55,6 +55,8 @@ from holdfast.types.redaction import begin_hiding, enter_tenant
 
 CONFLICT = "ProjectionConflictError"
 """The type of the failure that ends a run whose journal is another one."""
+OVER = "RunEndedError"
+"""The same for a run that was superseded."""
 LARGEST = 16 * 2**20
 """Bytes of state and result of a node: the workflow reads them with each step, within two seconds."""
 _BEATS = 3  # heartbeats in the time after which a silent worker is lost
@@ -232,6 +234,8 @@ class Activities:
             if self.runtime.engine is not None:
                 self.runtime.engine.figures.conflicts += 1
             raise ApplicationError(error.message, type=CONFLICT, non_retryable=True) from None
+        except RunEndedError as error:
+            raise ApplicationError(error.message, type=OVER, non_retryable=True) from None
         except LeaseLostError as error:
             raise ApplicationError("another worker has this execution", type="LeaseLostError") from error
 

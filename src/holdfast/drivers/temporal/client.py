@@ -195,7 +195,7 @@ class TemporalEngine:
         new.claimed_by, new.lease_until, new.ready_at = self.name, FOREVER, None
         new.first[:] = [stripped(record) for record in new.first]
         # Written with the run: a process that dies here leaves a run that is started all the same.
-        order = StartOrder(self.name, program.budget is not None)
+        order = StartOrder(self.name, program.budget is not None, new.supersedes or "")
         start = OutboxMessage(ENGINE_START, f"{ENGINE_START}:{new.id}", msgspec.json.encode(order))
         side_of(new.first[0]).outbox.append(start)
 

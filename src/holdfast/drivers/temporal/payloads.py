@@ -48,6 +48,7 @@ class StartOrder(msgspec.Struct):
 
     engine: str
     serial: bool = False
+    replaces: str = ""  # the run that it supersedes, whose workflow is told so
 
 
 class Draft(msgspec.Struct, array_like=True):

@@ -17,7 +17,7 @@ from holdfast.drivers.temporal.notes_document import drop_notes
 from holdfast.drivers.temporal.payloads import Draft, Unwritten, Wire
 from holdfast.drivers.temporal.unavailable import while_unavailable
 from holdfast.engine.decision import side_of
-from holdfast.errors import LeaseLostError, ProjectionConflictError, RunNotFoundError
+from holdfast.errors import LeaseLostError, ProjectionConflictError, RunEndedError, RunNotFoundError
 from holdfast.model.program import Program
 from holdfast.runs.driver.runtime import Runtime
 from holdfast.runs.hold_preparation import facts_of
@@ -52,8 +52,10 @@ class JournalProjector:
 
     async def append(self, program: Program, unwritten: Unwritten, idle: str = "") -> RunRow:
         """All of the records are in the store when this returns. `idle`: the status of a run that now waits.
-        Raises ProjectionConflictError if the store has others."""
+        Raises ProjectionConflictError if the store has others, RunEndedError if the run was superseded."""
         row = await self.row(unwritten)
+        if row.superseded_by is not None:
+            raise RunEndedError(f"run {row.id} was superseded by run {row.superseded_by}.", run=row.id)
         self._require_owner(row, unwritten)
         if unwritten.drafts:
             with self._counted(unwritten.drafts):

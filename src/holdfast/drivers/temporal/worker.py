@@ -182,6 +182,9 @@ class EngineWorker:
                 return False
         if row is not None:
             await self.engine.start(row, serial=order.serial)
+        if order.replaces:
+            # It reads the store, sees that it is superseded, and ends.
+            await self.engine.tell(RunId(order.replaces), 0, cancels=False)
         return True
 
     async def _live(self) -> AsyncIterator[RunRow]:

@@ -19,6 +19,7 @@ from temporalio.exceptions import TimeoutError as ActivityTimeoutError
 
 with workflow.unsafe.imports_passed_through():
     from holdfast.checkpoint import decode_body, encode_body, unpack
+    from holdfast.checkpoint.size_limit import SPILL_OVER
     from holdfast.drivers.temporal.exec_view import add_budget_view, exec_view, fit_view, wakes_of
     from holdfast.drivers.temporal.notes import apply_note
     from holdfast.drivers.temporal.payloads import (
@@ -65,17 +66,23 @@ with workflow.unsafe.imports_passed_through():
 MAX_DRAFTS: Final = 200
 MAX_BYTES: Final = 256 * 1024
 """Of records that an activity carries; more of them are appended first."""
+MAX_MESSAGE: Final = 1_500_000
+"""Bytes of activities that are scheduled at once: a message of the server has 4 MB at most."""
+_FEW: Final = 20
+_AT_ONCE: Final = 50
+_HEAD: Final = 1000  # bytes of an activity beside its position
 MAX_LOST: Final = 5
 """How often an execution may lose its worker: then its run is given up."""
 MAX_EVENTS: Final = 20_000
 MAX_ACTIVITIES: Final = 500
 """Of one run at a time; further nodes wait in order."""
 _FOREVER: Final = timedelta(days=3650)
-_CONFLICT: Final = "ProjectionConflictError"
+# Failures of activities after which nothing more can be written.
+_FINAL: Final = ("ProjectionConflictError", "RunEndedError")
 # Without an end, because the history is the owner: the store catches up when it is back.
 _PATIENT: Final = RetryPolicy(
     initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=10),
-    non_retryable_error_types=[_CONFLICT],
+    non_retryable_error_types=list(_FINAL),
 )  # fmt: skip
 _ONCE: Final = RetryPolicy(maximum_attempts=1)
 
@@ -238,9 +245,22 @@ class RunWorkflow:
         return decision
 
     def _may_fit(self, messages: list[Message]) -> bool:
-        graphs = [self._graph, *self._graph.subgraphs.values()]
-        return any(graph.subgraphs for graph in graphs) or any(
-            not isinstance(message, HandlerFinished) for message in messages
+        if not self._graph.subgraphs:
+            return any(not isinstance(message, HandlerFinished) for message in messages)
+        return any(not self._ends_item(message, len(messages)) for message in messages)
+
+    def _ends_item(self, message: Message, count: int) -> bool:
+        """Whether it ends an item of a map that has more items left than this step can end: then nothing is
+        fitted. Copying the position of a wide map with each step would be most of the work."""
+        if not isinstance(message, HandlerFinished) or message.error is not None:
+            return False
+        pos, scope = self._pos, self._pos.scopes.get(message.scope)
+        owner = None if scope is None or scope.owner is None else pos.execs.get(scope.owner)
+        if scope is None or owner is None or owner.items is None:
+            return False
+        return (
+            not pos.scope_graph(self._graph, scope).subgraphs
+            and len(owner.items) > len(owner.results) + count
         )
 
     def _keep(self, decision: Decision) -> None:
@@ -257,6 +277,11 @@ class RunWorkflow:
         self._set_timers()
 
     async def _begin_all(self, starts: list[Exec], probes: list[Exec]) -> None:
+        # Those that are queued have no intent yet: their effects have not begun.
+        free = 0 if self._is_full() else self._most - len(self._live)
+        most = self._most_at_once(starts)
+        starts, probes, later = self._first(starts, probes, min(free, most))
+        self._queue += later
         self._intend(starts)
         if len(starts) + len(probes) > 1 or self._carries_much():
             # Once for all of them: otherwise each would carry the same records.
@@ -265,6 +290,38 @@ class RunWorkflow:
             self._begin(execution)
         for execution in probes:
             self._begin(execution, probe=True)
+        if len(starts) + len(probes) >= most:
+            # The others go with the next task of the workflow.
+            await self._steady(asyncio.sleep(0.001))
+
+    def _first(
+        self, starts: list[Exec], probes: list[Exec], free: int
+    ) -> tuple[list[Exec], list[Exec], list[tuple[Place, int, bool]]]:
+        """Those that may begin now, and the others. One that runs already takes no place."""
+        now: tuple[list[Exec], list[Exec]] = ([], [])
+        later: list[tuple[Place, int, bool]] = []
+        for execution, probe in [*((each, False) for each in starts), *((each, True) for each in probes)]:
+            place = (execution.scope, execution.node)
+            if place not in self._live:
+                if free <= 0:
+                    later.append((place, execution.visit, probe))
+                    continue
+                free -= 1
+            now[probe].append(execution)
+        return *now, later
+
+    def _most_at_once(self, starts: list[Exec]) -> int:
+        """What one task of the workflow schedules must fit into one message to the server, and be encoded in
+        two seconds."""
+        if len(starts) < _FEW:
+            return _AT_ONCE
+        size = min(len(self._wire.position(self._view(starts[0]))), SPILL_OVER) + _HEAD
+        return max(1, min(MAX_MESSAGE // size, _AT_ONCE))
+
+    def _is_full(self) -> bool:
+        """A history that is long gets no new activities: the run continues in a new one when those that run
+        have returned."""
+        return bool(self._live) and self._must_continue()
 
     def _carries_much(self) -> bool:
         return len(self._drafts) > MAX_DRAFTS or sum(len(each.body) for each in self._drafts) > MAX_BYTES
@@ -303,9 +360,6 @@ class RunWorkflow:
             self._again.add(place)
             return
         self._again.discard(place)
-        if len(self._live) >= self._most:
-            self._queue.append((place, execution.visit, probe))
-            return
         self._live[place] = task = asyncio.create_task(self._perform(execution, probe))
         task.add_done_callback(lambda done: self._has_ended(place, done))
 
@@ -351,7 +405,7 @@ class RunWorkflow:
         except ActivityError as error:
             if is_cancelled_exception(error):
                 return
-            if isinstance(error.cause, ApplicationError) and error.cause.type == _CONFLICT:
+            if isinstance(error.cause, ApplicationError) and error.cause.type in _FINAL:
                 self._broken = error.cause
                 return
             await self._was_lost(place, visit, entry, error)
@@ -471,7 +525,7 @@ class RunWorkflow:
             if self._inbox:
                 found, self._inbox = self._inbox, []
                 return found
-            if self._enter or (self._queue and len(self._live) < self._most):
+            if self._enter or self._can_begin():
                 await self._enter_again()
             if self._mail or (self._cancelled and not self._cancel_read):
                 found = await self._steady(self._read_mail())
@@ -490,9 +544,11 @@ class RunWorkflow:
             await self._steady(workflow.wait_condition(over))
 
     def _has_news(self) -> bool:
-        waiting = self._queue and len(self._live) < self._most
         cancels = self._cancelled and not self._cancel_read
-        return bool(self._inbox or self._enter or waiting or self._mail or cancels or self._broken)
+        return bool(self._inbox or self._enter or self._can_begin() or self._mail or cancels or self._broken)
+
+    def _can_begin(self) -> bool:
+        return bool(self._queue) and len(self._live) < self._most and not self._is_full()
 
     def _has_news_or_rests(self) -> bool:
         return not self._live or self._has_news()
@@ -501,13 +557,16 @@ class RunWorkflow:
         """Scripts whose questions are in the store now, or that got an answer while they worked; and nodes
         that waited until fewer run."""
         places, self._enter = self._enter, []
+        queue, self._queue = self._queue, []
+        if self._must_continue():
+            await self._continue_if_idle()
         found = [execution for place in places if (execution := self._pos.execs.get(place)) is not None]
-        await self._begin_all([each for each in found if each.phase == "work"], [])
-        while self._queue and len(self._live) < self._most:
-            place, visit, probe = self._queue.pop(0)
+        starts, probes = [each for each in found if each.phase == "work"], list[Exec]()
+        for place, visit, probe in queue:
             execution = self._pos.execs.get(place)
             if execution is not None and execution.visit == visit:
-                self._begin(execution, probe=probe)
+                (probes if probe else starts).append(execution)
+        await self._begin_all(starts, probes)
 
     async def _rest(self) -> None:
         pos = self._pos

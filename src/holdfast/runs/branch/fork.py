@@ -85,7 +85,7 @@ async def fork(
     new = _row(program, run, records, source, at, now, supersedes=superseded, started_by=started_by)
     await _put_starters(service, new, asked, actor)
     await prepare_first_holds(service, program, new)
-    row, _ = await service.store.create(new)
+    row, _ = await service.add_run(program, new)
     return row
 
 

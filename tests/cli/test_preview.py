@@ -41,3 +41,14 @@ def test_preview_without_the_code_says_what_it_cannot_know(cli: Cli, refund: str
     next(Path(".holdfast").glob("*-flows.json")).unlink()
     assert "no code of this node is loaded here (pay)" in cli("preview", hold).out
     assert "Does pay" in cli("preview", hold, refund).out
+
+
+@pytest.mark.covers("WEB-PREVIEW")
+def test_preview_takes_the_flow_of_the_run_from_a_file_with_several(cli: Cli, refund: str) -> None:
+    file = Path(refund)
+    file.write_text(file.read_text() + '\nother = Flow("other")\nother.node(id="x")(lambda _s: {})\n')
+    cli("run", f"{refund}:refund", "--input", given(200))
+    hold = cli("holds", "list", "--json").items[0]["id"]
+    said = cli("preview", hold, refund)
+    assert said.code == 0, said.err
+    assert "Does pay" in said.out

@@ -102,6 +102,16 @@ async def rows_of(hf: Holdfast) -> list[Any]:
 
 
 @pytest.mark.covers("WEB-PREVIEW")
+async def test_a_breakpoint_on_the_way_is_a_pause_and_no_question_to_a_person(hf: Holdfast) -> None:
+    flow = Flow[Any]("stops")
+    flow.hold("approve", prompt="Pay?", options=["pay"])
+    flow.node(id="pay", breakpoint=True)(lambda _s: {})
+    flow.edge("approve", "pay")
+    found = await (await hf.service()).preview(await asked(hf, flow))
+    assert texts(found) == {"pay": ["Pauses at the breakpoint before pay."]}
+
+
+@pytest.mark.covers("WEB-PREVIEW")
 @pytest.mark.parametrize("store", ["memory", "sqlite"])
 async def test_each_option_is_followed_to_its_next_questions_and_effects(tmp_path: Path, store: str) -> None:
     ledger = tmp_path / "ledger"

@@ -252,12 +252,23 @@ def test_code_is_read_only_and_runs_show_their_states_on_the_nodes(
     expect(page.get_by_text("This version comes from code")).to_be_visible()
     # What a document's run does shows while one looks at it.
     trip(server, "trip-live")
-    run = server.api("POST", "/v1/runs", {"flow": "trip-live", "input": {"amount": 4}, "wait": 60})
+    body = {"flow": "trip-live", "input": {"amount": 4}, "breaks": ["paid"], "wait": 60}
+    run = server.api("POST", "/v1/runs", body)
     page.goto(f"{server.address}/editor/trip-live?run={run['id']}")
     expect(node(page, "ask")).to_contain_text("Waiting for input")
     (hold,) = server.api("GET", f"/v1/holds?run={run['id']}")["items"]
     server.api("POST", f"/v1/holds/{hold['id']}/resolve", {"decision": "approve"})
-    expect(node(page, "paid")).to_contain_text("Done")
+    # At a breakpoint nobody is asked.
+    expect(node(page, "paid")).to_contain_text("Paused at breakpoint")
+    expect(node(page, "paid")).to_have_attribute("aria-label", re.compile("Paused at breakpoint"))
+    page.get_by_role("tab", name="Live runs").click()
+    expect(page.locator(".run-row.shown")).to_contain_text("Paused at breakpoint")
+    page.get_by_role("button", name=f"Continue run {run['id'][:8]} at paid").click()
+    expect(node(page, "done")).to_contain_text("Done")
+    # The edges that it took, and not each one between two nodes that it came to.
+    expect(page.locator(".react-flow__edge.taken")).to_have_count(3)
+    expect(page.locator(".taken[data-id='ask:approve->paid']")).to_have_count(1)
+    expect(page.locator(".taken[data-id='ask:reject->done']")).to_have_count(0)
     # A run that stands at a breakpoint is continued beside the canvas.
     body = {"flow": "trip-live", "input": {"amount": 5}, "breaks": ["ask"], "wait": 60}
     paused = server.api("POST", "/v1/runs", body)

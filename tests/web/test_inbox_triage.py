@@ -127,6 +127,31 @@ def test_what_changed_after_the_preview_is_left_out_with_the_reason(
     lee.close()
 
 
+@pytest.mark.covers("WEB-INBOX")
+def test_a_deadline_that_a_question_pauses_is_shown_as_paused_until_the_question_is_withdrawn(
+    server: WebServer, open_page: Opener
+) -> None:
+    hold = server.claim("A-9")
+    page = open_page(f"/inbox/mine/{hold['id']}")
+    row = page.locator(f"[data-row='{hold['id']}']")
+    head = page.locator(".hold-line")
+    expect(row).to_contain_text("due in 2 days")
+    title(page)
+    page.keyboard.press("a")
+    ask = page.get_by_role("form", name="Ask a question")
+    ask.get_by_label("Your question").fill("Which glass?")
+    ask.get_by_label("To whom").fill("kim")
+    ask.get_by_role("button", name="Ask a question").click()
+    expect(head).to_contain_text("deadline paused")
+    expect(row).to_contain_text("deadline paused")
+    # Who asked has no reply to give.
+    expect(page.get_by_label("Your reply")).to_have_count(0)
+    page.get_by_role("button", name="Withdraw the question").click()
+    expect(head).to_contain_text("due in 2 days")
+    expect(row).to_contain_text("due in 2 days")
+    expect(page.locator(".history")).to_contain_text("local withdrew their question")
+
+
 @pytest.mark.covers("WB-12-people", "WEB-INBOX")
 def test_a_question_is_released_reassigned_asked_about_and_replied_to(
     server: WebServer, open_page: Opener, browser: Browser

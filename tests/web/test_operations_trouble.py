@@ -125,6 +125,9 @@ def test_an_operator_sees_notifications_by_state_and_sends_a_failed_one_again(
     expect(replay.first).to_be_visible()
     failed = len(troubled.api("GET", "/v1/notices?state=failed")["items"])
     assert failed > 0
+    # In words, and not by the names of topics.
+    expect(desk.get_by_role("table", name="Notifications")).to_contain_text("Question asked")
+    expect(desk.get_by_role("table", name="Notifications")).not_to_contain_text("hold.")
     inspect(desk, "operations-notices-failed")
     replay.first.click()
     confirm(desk, "Replay")

@@ -69,7 +69,10 @@ def test_a_failed_run_is_traced_back_and_forked_with_another_state(
     expect(dialog).to_contain_text("This run is not changed.")
     expect(dialog).to_contain_text("Runs again: pay.")
     dialog.get_by_role("button", name="Edit the state").click()
+    # What was said is what the run did with the state as it was.
+    expect(dialog).not_to_contain_text("may take another way")
     dialog.get_by_label("Account").fill("4300")
+    expect(dialog).to_contain_text("With the edited state the new run may take another way.")
     expect(dialog.locator("ins")).to_have_text("4300")
     inspect(page, "run-fork")
     dialog.get_by_role("button", name="Show as JSON").click()
@@ -109,6 +112,11 @@ def test_a_failed_run_is_traced_back_and_forked_with_another_state(
         "href", re.compile(f"/runs/{fork}")
     )
     assert server.api("GET", f"/v1/runs/{run}")["status"] == "failed"
+    # From its page it is started again, with its input.
+    page.get_by_role("link", name="Start again").click()
+    expect(page).to_have_url(re.compile(rf"/flows/orders/start\?from={run}"))
+    given = page.get_by_role("textbox", name=re.compile("^(Number|JSON|Input)"))
+    expect(given.first).to_have_value(re.compile(r"\b7\b"))
 
 
 @pytest.mark.covers("WB-35", "WEB-TIME")

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { NOTHING, still, withEdges, withNodes } from "../src/models/canvasSelection";
-import { boxAt, documentView, graphView, statesOf } from "../src/models/canvasView";
+import { boxAt, documentView, graphView, statesOf, takenIn } from "../src/models/canvasView";
 import { edgesOf, idProblem, renameNode, setInConfig } from "../src/models/documentData";
 import { renamedPorts } from "../src/models/renamed";
 
@@ -76,6 +76,10 @@ describe("the canvas", () => {
     expect(boxAt(view, { x: 110, y: 110 })).toEqual({ id: "each", inside: { x: 24, y: 56 } });
     expect(boxAt(view, { x: 240, y: 240 })).toEqual({ id: "in", inside: { x: 100, y: 80 } });
     expect(boxAt(view, { x: 910, y: 10 })).toBeNull();
+  });
+
+  test("knows the edges that a run took inside of a map by their own names too", () => {
+    expect([...takenIn(["start:out->each", "each/ask:yes->pay"])]).toEqual(["start:out->each", "each/ask:yes->pay", "ask:yes->pay"]);
   });
 
   test("shows a loop as waiting while a node inside of it waits", () => {

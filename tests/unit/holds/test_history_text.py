@@ -50,6 +50,12 @@ CASES: list[tuple[str, str, dict[str, Any], str]] = [
         "eve was not allowed to view: the right to do so is missing",
     ),
     (
+        "user:dana",
+        "refused",
+        {"action": "reassign", "code": "invalid_input", "status": 422},
+        "dana could not reassign: a given value was not valid",
+    ),
+    (
         "system:engine",
         "created",
         {"assignee": "group:finance", "expires_at": "2026-11-16T03:38:00Z"},

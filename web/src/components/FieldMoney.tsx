@@ -21,6 +21,7 @@ export function FieldMoney(props: ControlProps) {
       <input
         aria-label={label ? `${label}, ${t("currency")}` : t("currency")}
         maxLength={3}
+        placeholder={t("currency")}
         autoComplete="off"
         value={fieldText(money["currency"])}
         onChange={(event) => onChange({ ...money, currency: event.target.value.toUpperCase() })}

@@ -174,6 +174,11 @@ export function statesOf(visits: readonly { node: string; state: string }[]): Ma
   return found;
 }
 
+/** The names of edges, from their paths: a canvas of a document names those inside of a map or loop without it. */
+export function takenIn(paths: readonly string[]): Set<string> {
+  return new Set(paths.flatMap((each) => [each, each.slice(each.lastIndexOf("/") + 1)]));
+}
+
 /** Where the nodes are on the whole canvas; their own places are those inside of their parents. */
 export function placedNodes({ nodes }: CanvasView): Placed[] {
   const corners = new Map<string, Point>();

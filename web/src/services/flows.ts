@@ -1,8 +1,9 @@
 /** Flows: the list, versions, graphs, what a new version would break, and starting a run. */
-import type { FlowVersion, FlowWire, RunStatus, RunWire } from "@client";
+import type { FlowVersion, FlowWire, RunStatus, RunWire, VisitWire } from "@client";
 import { plainText } from "@/models/values";
 import { addressOf, client, failureOf, rowsOf } from "./client";
 import { personOf } from "./holds";
+import { visitState } from "./runHistory";
 import { type Waits, waitsOf } from "./runs";
 
 export type Version = {
@@ -109,14 +110,24 @@ export async function listFlowRuns(flow: string, status: RunStatus[], limit: num
 }
 
 export async function listNodeVisits(run: string): Promise<NodeVisit[]> {
-  return (await client.getTimeline(run)).items.map((each) => ({
+  return (await getRunMarks(run)).visits;
+}
+
+/** `taken`: the edges that the run took, by their paths. */
+export async function getRunMarks(run: string): Promise<{ visits: NodeVisit[]; taken: string[] }> {
+  const { items, edges } = await client.getTimeline(run);
+  return { visits: items.map((each) => nodeVisitOf(each, run)), taken: Object.keys(edges) };
+}
+
+function nodeVisitOf(each: VisitWire, run: string): NodeVisit {
+  return {
     node: each.scope ? `${each.scope}${each.scope.endsWith("/") ? "" : "/"}${each.node}` : each.node,
     run,
-    state: each.state,
+    state: visitState(each),
     attempts: each.attempts,
     took: each.ended_at === null ? null : new Date(each.ended_at).getTime() - new Date(each.started_at).getTime(),
     error: plainText(each.error),
-  }));
+  };
 }
 
 /** What a run was started with; an empty object if it has no checkpoint yet. */

@@ -29,6 +29,8 @@ export type Hold = {
   /** The person who started the run; empty if nobody did. */
   startedBy: string;
   expiresAt: string | null;
+  /** Its deadline stands still until a question that was asked back is answered. */
+  isPaused: boolean;
   claimedBy: string;
   claimUntil: string | null;
   placedBy: string;
@@ -280,6 +282,10 @@ export async function reply(id: string, question: string, text: string): Promise
   await client.replyToQuestion(id, { question, text });
 }
 
+export async function dropQuestion(id: string, question: string): Promise<void> {
+  await client.dropQuestion(id, { question });
+}
+
 /** People who can be named; empty where the directory is kept elsewhere. */
 export async function listPeople(): Promise<string[]> {
   return (await client.listPeople()).items.filter((each) => each.active).map((each) => personOf(each.id));
@@ -364,6 +370,7 @@ export function holdOf(given: HoldWire): Hold {
     createdAt: wire.created_at,
     startedBy: wire.started_by?.startsWith("user:") ? personOf(wire.started_by) : "",
     expiresAt: wire.expires_at,
+    isPaused: wire.paused_at != null,
     claimedBy: personOf(wire.claimed_by ?? ""),
     claimUntil: wire.claim_until,
     placedBy: personOf(wire.placed_by ?? ""),

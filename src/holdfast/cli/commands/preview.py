@@ -17,6 +17,7 @@ from holdfast.cli.output.console import print_json, print_line, print_note
 from holdfast.errors import FlowNotFoundError
 
 if TYPE_CHECKING:
+    from holdfast.app.flow import Flow
     from holdfast.runs.preview.preview import HoldPreview
     from holdfast.types.hold import HoldRow
 
@@ -66,7 +67,6 @@ async def preview_hold(
 
 async def _load_code(session: HoldSession, row: HoldRow, flow: str | None, store: str | None) -> None:
     """Without it, the preview ends at the first node that needs it, and says so."""
-    from holdfast.app.loader import load_flow
     from holdfast.model.fingerprint import dialect_of
 
     service = await session.hf.service()
@@ -74,7 +74,7 @@ async def _load_code(session: HoldSession, row: HoldRow, flow: str | None, store
     if flow is None and dialect_of(run.version) in service.runtime.dialects:
         return
     try:
-        program = load_flow(flow or recall_source(store, run.flow, run.version)).program()
+        program = _flow_in(flow or recall_source(store, run.flow, run.version), run.flow).program()
     except FlowNotFoundError:
         if flow is not None:
             raise
@@ -83,6 +83,14 @@ async def _load_code(session: HoldSession, row: HoldRow, flow: str | None, store
     if flow is not None:
         # The code that was named must be that of the run.
         service.runtime.program_for(run.version, run.flow)
+
+
+def _flow_in(place: str, name: str) -> Flow:
+    """The run says which one of several flows of a file it is."""
+    from holdfast.app.loader import load_flow, load_flows
+
+    named = [each for each in load_flows(place) if each.name == name]
+    return named[0] if len(named) == 1 else load_flow(place)
 
 
 def _print(row: HoldRow, found: HoldPreview) -> None:

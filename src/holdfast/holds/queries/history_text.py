@@ -44,7 +44,10 @@ REFUSALS: Final = {
     "excluded": "this person is excluded from the decision",
     "claimed": "another person has claimed it",
     "reassigned": "it had been reassigned meanwhile",
+    "invalid_input": "a given value was not valid",
 }
+# Where a right is missing. Everything else is a slip or came too late, and no refusal.
+FORBIDDEN: Final = ("not_assigned", "forbidden", "excluded")
 
 
 def history_sentence(
@@ -143,7 +146,8 @@ def _refused(who: str, data: dict[str, Any], row: HoldRow | None = None) -> str:
     why = REFUSALS.get(code, code.replace("_", " "))
     if action in DECIDING:
         return f"{who}'s answer was not accepted: {why}"
-    return f"{who} was not allowed to {action.replace('_', ' ')}: {why}"
+    verb = "was not allowed to" if code in FORBIDDEN else "could not"
+    return f"{who} {verb} {action.replace('_', ' ')}: {why}"
 
 
 def _had_ended(first: str, row: HoldRow | None) -> str:

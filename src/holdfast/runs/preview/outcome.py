@@ -7,13 +7,14 @@ from typing import Final
 
 import msgspec
 
-from holdfast.checkpoint.visit import Visit
+from holdfast.checkpoint.visit import QuestionDetail, Visit
 from holdfast.errors import MissingNameError
 from holdfast.model.shown_names import shown_name
 from holdfast.runs.driver.runtime import Runtime
 from holdfast.runs.preview.stop_effects import StoppedCall
 from holdfast.store.rows import RunRow
 from holdfast.types.clock import iso
+from holdfast.types.hold import BREAKPOINT
 from holdfast.types.human_time import clock_time
 from holdfast.types.ids import RunId
 from holdfast.types.status import ENDED, RunStatus
@@ -114,7 +115,7 @@ def _of_visit(visit: Visit, stopped: Sequence[StoppedCall], known: set[str]) -> 
             PreviewEntry(
                 kind="question",
                 node=name,
-                text=f"Asks {question.assignee or 'a person'}: {question.prompt}",
+                text=_asked(question),
                 assignee=question.assignee,
                 options=question.options,
             )
@@ -132,6 +133,12 @@ def _of_visit(visit: Visit, stopped: Sequence[StoppedCall], known: set[str]) -> 
     if visit.state == "done" and not visit.questions:
         return [PreviewEntry(kind="step", node=name, text=f"Runs {name}.", effect=visit.effect)]
     return []
+
+
+def _asked(question: QuestionDetail) -> str:
+    if question.type == BREAKPOINT:
+        return f"Pauses at the {question.prompt[0].lower()}{question.prompt[1:]}."
+    return f"Asks {question.assignee or 'a person'}: {question.prompt}"
 
 
 def _stopped(name: str, call: StoppedCall) -> PreviewEntry:

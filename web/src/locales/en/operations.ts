@@ -266,7 +266,7 @@ export const operations = {
   endAbsenceText: "The substitute may no longer decide their questions.",
   endAbsenceDone: "{name} is back.",
   noPeople: "The directory of this store has no people.",
-  noPeopleHint: "An administrator adds them, or another directory is in use.",
+  noPeopleHint: "Add one with holdfast directory add-person, or another directory is in use.",
   groups: "Groups",
   group: "Group",
   noGroups: "There is no group.",

@@ -16,8 +16,8 @@ export function CodeView({ name }: { name: string }) {
   const { run = "" } = useSearch({ strict: false });
   const loaded = useQuery({ queryKey: ["flows", "view", name, "latest"], queryFn: () => loadGraph(name, "latest"), staleTime: Number.POSITIVE_INFINITY });
   const [selection, setSelection] = useState(NOTHING);
-  const states = useRunStates(run);
-  const marks = useMemo<Marks>(() => ({ states, problems: new Map(), errors: new Set(), edgeProblems: new Set() }), [states]);
+  const { states, taken } = useRunStates(run);
+  const marks = useMemo<Marks>(() => ({ states, taken, problems: new Map(), errors: new Set(), edgeProblems: new Set() }), [states, taken]);
   if (loaded.isPending) return <Skeleton />;
   if (loaded.isError) return <Problem error={loaded.error} onRetry={() => void loaded.refetch()} />;
   return (

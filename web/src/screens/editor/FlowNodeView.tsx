@@ -33,7 +33,7 @@ export function FlowNodeView({ id, data: { node, state, problems, isWrong, isTar
         </span>
         <span className="flow-node-text">
           <strong>{node.label}</strong>
-          <span>{shown ? shown.word : node.type.replaceAll("_", " ")}</span>
+          <span title={shown?.word}>{shown ? shown.word : node.type.replaceAll("_", " ")}</span>
         </span>
         {shown ? <Icon name={shown.icon} /> : null}
         {node.isBreakpoint ? <span className="break-mark" title={t("breakpoint")} /> : null}

@@ -10,7 +10,7 @@ import "./editor.css";
 import { loadGraph } from "./loadGraph";
 
 type PickerProps = { flow: string; version: string; chosen: string[]; onPick: (node: string) => void };
-const PLAIN: Marks = { states: new Map(), problems: new Map(), errors: new Set(), edgeProblems: new Set() };
+const PLAIN: Marks = { states: new Map(), taken: new Set(), problems: new Map(), errors: new Set(), edgeProblems: new Set() };
 
 export function GraphPicker({ flow, version, chosen, onPick }: PickerProps) {
   const loaded = useQuery({ queryKey: ["flows", "view", flow, version], queryFn: () => loadGraph(flow, version), staleTime: Number.POSITIVE_INFINITY });

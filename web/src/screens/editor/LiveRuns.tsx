@@ -5,11 +5,10 @@ import { useRight } from "@/app/useSession";
 import { Moment } from "@/components/Moment";
 import { Forbidden, Notice, Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
-import { StatusBadge } from "@/components/StatusBadge";
 import { useChangedRuns } from "@/live/useLive";
 import { useRest } from "@/live/useRest";
+import { RunBadge } from "@/screens/runs/RunBadge";
 import { listFlowRuns } from "@/services/flows";
-import { statusWord } from "@/words";
 import { PausedRuns } from "./PausedRuns";
 import { t } from "./text";
 
@@ -52,7 +51,7 @@ function Runs({ flow, shown }: { flow: string; shown: string }) {
           <li key={each.id} className={each.id === shown ? "run-row shown" : "run-row"}>
             <button type="button" className="run-choice" aria-pressed={each.id === shown} onClick={() => show(each.id)}>
               <span className="away">{t("showRun", { run: each.id.slice(0, 8) })} </span>
-              <StatusBadge shown={statusWord(each)} />
+              <RunBadge run={each} />
               <span className="code">{each.id.slice(0, 8)}</span>
               <span className="muted small">
                 <Moment at={each.createdAt} />

@@ -45,14 +45,14 @@ export function Workspace({ given }: { given: EditedDocument }) {
   const view = useMemo(() => documentView(data, boxes, check.data?.ports ?? {}), [data, boxes, check.data?.ports]);
   const selection = useMemo(() => still(chosen, view), [chosen, view]);
   const extras = useMemo(() => ({ notes: notesOf(data, view), groups: groupsOf(data, view) }), [data, view]);
-  const states = useRunStates(search.run ?? "");
+  const { states, taken } = useRunStates(search.run ?? "");
   const problems = useMemo(() => check.data?.problems ?? [], [check.data?.problems]);
   const marks = useMemo<Marks>(() => {
     const counts = new Map<string, number>();
     for (const each of problems) if (each.node) counts.set(each.node, (counts.get(each.node) ?? 0) + 1);
     const errors = new Set(problems.flatMap((each) => (each.severity === "error" && each.node ? [each.node] : [])));
-    return { states, problems: counts, errors, edgeProblems: new Set(problems.map((each) => each.edge).filter(Boolean)) };
-  }, [states, problems]);
+    return { states, taken, problems: counts, errors, edgeProblems: new Set(problems.map((each) => each.edge).filter(Boolean)) };
+  }, [states, taken, problems]);
 
   const select = useCallback((next: Selection) => {
     setSelection(next);

@@ -4,11 +4,13 @@ import type { CanvasGroup, CanvasNote } from "@/models/canvasNotes";
 import type { Selection } from "@/models/canvasSelection";
 import type { CanvasView } from "@/models/canvasView";
 import { OUT, type Point } from "@/models/documentData";
+import { visitWord } from "@/words";
 import type { DrawnExtra } from "./CanvasExtras";
 import type { DrawnNode } from "./FlowNodeView";
 import { t } from "./text";
 
-export type Marks = { states: ReadonlyMap<string, string>; problems: ReadonlyMap<string, number>; errors: ReadonlySet<string>; edgeProblems: ReadonlySet<string> };
+/** `taken`: edges that the run took whose states are shown. */
+export type Marks = { states: ReadonlyMap<string, string>; taken: ReadonlySet<string>; problems: ReadonlyMap<string, number>; errors: ReadonlySet<string>; edgeProblems: ReadonlySet<string> };
 export type Drawn = DrawnNode | DrawnExtra;
 /** What React Flow has measured, and where a node is while it is dragged. */
 export type Live = ReadonlyMap<string, { measured?: { width: number; height: number } | undefined; position?: Point | undefined }>;
@@ -50,13 +52,16 @@ export function drawnNodes(view: CanvasView, marks: Marks, selection: Selection,
       domAttributes: { tabIndex: each.id === reachable ? 0 : -1, ...(each.id === reachable ? { "data-stop": each.id } : {}) },
       ...(each.parent ? { parentId: each.parent } : {}),
       ...(each.size ? { width: each.size.width, height: each.size.height } : {}),
-      ariaLabel: t("nodeAt", { name: each.label, type: each.type.replaceAll("_", " "), state: marks.states.get(each.id) ?? "none", problems: marks.problems.get(each.id) ?? 0 }),
+      ariaLabel: t("nodeAt", { name: each.label, type: each.type.replaceAll("_", " "), state: wordOf(marks.states.get(each.id)), problems: marks.problems.get(each.id) ?? 0 }),
     };
   });
 }
 
+function wordOf(state: string | undefined): string {
+  return state ? visitWord(state).word : "none";
+}
+
 export function drawnEdges(view: CanvasView, marks: Marks, selection: Selection, lanes: ReadonlyMap<string, number>): Edge[] {
-  const isTaken = (source: string, target: string) => marks.states.has(source) && marks.states.has(target);
   return view.edges.map((each) => ({
     id: each.id,
     ...(lanes.has(each.id) ? { type: "lane", data: { lane: lanes.get(each.id) } } : {}),
@@ -68,7 +73,7 @@ export function drawnEdges(view: CanvasView, marks: Marks, selection: Selection,
     selected: selection.edges.includes(each.id),
     // The panel of a node leads to its edges.
     domAttributes: { tabIndex: -1 },
-    className: [each.isFailure ? "failure" : "", marks.edgeProblems.has(each.id) ? "wrong" : "", isTaken(each.source, each.target) ? "taken" : ""].filter(Boolean).join(" "),
+    className: [each.isFailure ? "failure" : "", marks.edgeProblems.has(each.id) ? "wrong" : "", marks.taken.has(each.id) ? "taken" : ""].filter(Boolean).join(" "),
     ariaLabel: `${each.source} → ${each.target}${nameOfEdge(each)}`,
     labelBgPadding: [6, 3] as [number, number],
     labelBgBorderRadius: 4,

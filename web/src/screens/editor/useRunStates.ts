@@ -2,17 +2,17 @@ import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-quer
 import { useMemo } from "react";
 import { useChangedRuns } from "@/live/useLive";
 import { useRest } from "@/live/useRest";
-import { statesOf } from "@/models/canvasView";
-import { listNodeVisits } from "@/services/flows";
+import { statesOf, takenIn } from "@/models/canvasView";
+import { getRunMarks } from "@/services/flows";
 
-/** The state of each node in a run, as it changes; empty without a run. */
-export function useRunStates(run: string): ReadonlyMap<string, string> {
+/** The state of each node in a run and the edges that it took, as they change; empty without a run. */
+export function useRunStates(run: string): { states: ReadonlyMap<string, string>; taken: ReadonlySet<string> } {
   const client = useQueryClient();
-  const visits = useQuery({ queryKey: ["documents", "visits", run], queryFn: () => listNodeVisits(run), enabled: run !== "", placeholderData: keepPreviousData });
+  const visits = useQuery({ queryKey: ["documents", "visits", run], queryFn: () => getRunMarks(run), enabled: run !== "", placeholderData: keepPreviousData });
   const refresh = useRest(() => client.invalidateQueries({ queryKey: ["documents", "visits", run] }));
   useChangedRuns((changed) => {
     if (changed === run) refresh();
   });
   const found = run === "" ? undefined : visits.data;
-  return useMemo(() => statesOf(found ?? []), [found]);
+  return useMemo(() => ({ states: statesOf(found?.visits ?? []), taken: takenIn(found?.taken ?? []) }), [found]);
 }

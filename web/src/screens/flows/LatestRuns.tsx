@@ -6,12 +6,12 @@ import { Moment } from "@/components/Moment";
 import { Notice, Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
 import { useNow } from "@/components/useNow";
+import { shortVersion } from "@/models/names";
 import { writeRunQuery } from "@/models/runQuery";
 import { duration } from "@/models/time";
 import { type Flow, type FlowRun, listFlowRuns } from "@/services/flows";
 import { RunBadge } from "@/screens/runs/RunBadge";
 import { t } from "./text";
-import { shortVersion } from "./versions";
 
 const EVERY = 3_000;
 /** Of an error: three lines of it are shown. */

@@ -7,12 +7,13 @@ import { Moment } from "@/components/Moment";
 import { Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
 import { StatusBadge } from "@/components/StatusBadge";
+import { shortVersion } from "@/models/names";
 import { writeRunQuery } from "@/models/runQuery";
 import { type Flow, type RunFit, type Version, checkFlow, countsOf, listDeployments } from "@/services/flows";
 import { failureOf } from "@/services/client";
 import { RUN_STATUSES, runWord } from "@/words";
 import { t } from "./text";
-import { shortVersion, versionName } from "./versions";
+import { versionName } from "./versions";
 
 export function Versions({ flow }: { flow: Flow }) {
   return (

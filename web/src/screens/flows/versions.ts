@@ -1,4 +1,5 @@
 /** Versions and names of flows. */
+import { shortVersion } from "@/models/names";
 import type { Flow, Version } from "@/services/flows";
 
 export function currentOf(flow: Flow): Version | undefined {
@@ -13,11 +14,6 @@ export function versionIn(flow: Flow, wanted: string | undefined): Version | und
 /** Its label, else the start of its fingerprint. */
 export function versionName(version: Pick<Version, "id" | "label">): string {
   return version.label || shortVersion(version.id);
-}
-
-/** `g1-a0881c93`: its dialect and eight digits. */
-export function shortVersion(id: string): string {
-  return id.slice(0, id.indexOf("-") + 9);
 }
 
 /** Every word is in the name or in the description. */

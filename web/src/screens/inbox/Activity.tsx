@@ -1,12 +1,13 @@
 /** History in sentences that the server makes, and comments. */
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useSession } from "@/app/useSession";
 import { Moment } from "@/components/Moment";
 import { Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
 import { Text } from "@/components/Value";
 import { useOffline } from "@/live/useLive";
 import { partsOf } from "@/models/sentence";
-import { type Comment, type Hold, comment as addComment, getComments, getHistory, reply } from "@/services/holds";
+import { type Comment, type Hold, comment as addComment, dropQuestion, getComments, getHistory, reply } from "@/services/holds";
 import { word } from "@/words";
 import { useKeptText } from "./keptDraft";
 import { t } from "./text";
@@ -15,6 +16,7 @@ export function Activity({ hold }: { hold: Hold }) {
   const client = useQueryClient();
   const history = useQuery({ queryKey: ["history", hold.id, hold.version], queryFn: () => getHistory(hold.id) });
   const comments = useQuery({ queryKey: ["comments", hold.id], queryFn: () => getComments(hold.id) });
+  const { person } = useSession();
   const isOffline = useOffline();
   const [text, setText] = useKeptText(`comment.${hold.id}`);
   const adding = useMutation({
@@ -48,7 +50,7 @@ export function Activity({ hold }: { hold: Hold }) {
                 {each.kind === "question" ? t("askedBy", { person: each.by, to: each.to }) : each.kind === "reply" ? t("repliedBy", { person: each.by }) : each.by} <Moment at={each.at} />
               </p>
               <Text text={each.text} />
-              {each.isOpen ? <Reply hold={hold} question={each} onDone={renew} /> : null}
+              {each.isOpen ? (each.by === person ? <Withdraw hold={hold} question={each} onDone={renew} /> : <Reply hold={hold} question={each} onDone={renew} />) : null}
             </li>
           ))}
         </ul>
@@ -70,6 +72,18 @@ export function Activity({ hold }: { hold: Hold }) {
         </button>
       </form>
     </div>
+  );
+}
+
+/** Who asked does not answer: they wait, or go on without. */
+function Withdraw({ hold, question, onDone }: { hold: Hold; question: Comment; onDone: () => void }) {
+  const isOffline = useOffline();
+  const dropping = useMutation({ mutationFn: () => dropQuestion(hold.id, question.id), onSuccess: onDone });
+  return (
+    <>
+      {dropping.isError ? <Problem error={dropping.error} /> : null}
+      <button type="button" className="button" disabled={dropping.isPending || isOffline} onClick={() => dropping.mutate()}>{t("withdrawQuestion")}</button>
+    </>
   );
 }
 

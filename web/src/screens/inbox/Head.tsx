@@ -32,7 +32,7 @@ export function Head({ onBack, ...actions }: HeadProps) {
       <div className="hold-line">
         <StatusBadge shown={shownStatus(hold)} />
         {priority.rank >= 2 ? <span className={`rank-${priority.rank} small`}><strong>{priority.word}</strong></span> : null}
-        {hold.status === "pending" && hold.placedUntil === null && hold.expiresAt ? <Due at={hold.expiresAt} /> : null}
+        {hold.status === "pending" && hold.placedUntil === null && hold.expiresAt ? <Due at={hold.expiresAt} isPaused={hold.isPaused} /> : null}
         <HoldActions {...actions} />
       </div>
       <h2 ref={heading} tabIndex={-1} className="hold-title">
@@ -55,8 +55,9 @@ function shownStatus(hold: Hold): Shown {
   return { ...holdWord(hold.status), ...(hold.outcome?.label ? { word: hold.outcome.label } : {}) };
 }
 
-function Due({ at }: { at: string }) {
+function Due({ at, isPaused }: { at: string; isPaused: boolean }) {
   const left = new Date(at).getTime() - useNow();
+  if (isPaused) return <span className="muted small">{t("deadlinePaused")}</span>;
   return (
     <span className={left < 0 ? "late small" : "muted small"}>
       <Moment at={at} text={left < 0 ? t("overdue", { time: roughly(left) }) : t("due", { time: roughly(left) })} />

@@ -33,7 +33,7 @@ export function HoldActions({ hold, onChanged, onComment, onSnoozed }: ActionsPr
   const isOffline = useOffline();
   const isOpen = hold.status === "pending" && hold.placedUntil === null && mayWrite;
   const left = (hold.expiresAt ? Date.parse(hold.expiresAt) : Infinity) - useNow();
-  const isSoon = isOpen && left > 0 && left < SOON;
+  const isSoon = isOpen && !hold.isPaused && left > 0 && left < SOON;
   const changed = (next: Hold | null) => {
     setPanel(null);
     if (next) {

@@ -43,7 +43,7 @@ export const Row = memo(function Row({ row, isCurrent, isReachable, isChosen, is
       >
         <span className={`priority rank-${priority.rank}`} aria-hidden="true" />
         <span className="row-title" title={row.title}>{row.title}</span>
-        <span className="row-time">{row.status === "pending" ? dueText(due) : outcomeText(row)}</span>
+        <span className="row-time">{row.status === "pending" ? dueText(due, row.isPaused) : outcomeText(row)}</span>
         <span className="row-facts muted small">
           {isGone && row.status === "pending" ? <strong>{t("left")}</strong> : null}
           {row.outcome?.by ? <strong>{t("decidedBy", { person: row.outcome.by, age: row.outcome.at ? roughly(now - new Date(row.outcome.at).getTime()) : "none" })}</strong> : null}
@@ -65,7 +65,8 @@ function outcomeText(row: Hold): string {
   return row.status === "resolved" && row.outcome ? row.outcome.label : holdWord(row.status).word;
 }
 
-function dueText(ms: number | null): string {
+function dueText(ms: number | null, isPaused: boolean): string {
   if (ms === null) return "";
+  if (isPaused) return t("deadlinePaused");
   return ms >= 0 ? t("due", { time: roughly(ms) }) : t("overdue", { time: roughly(ms) });
 }

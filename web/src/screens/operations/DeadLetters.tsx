@@ -3,6 +3,7 @@ import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { useRight } from "@/app/useSession";
 import { Moment } from "@/components/Moment";
+import { shortVersion } from "@/models/names";
 import { withShortTimes } from "@/models/time";
 import { type DeadRun, type Death, discardDeadRun, listDeadRuns, listDeaths, retryDeadRun } from "@/services/operations";
 import { MOST_BULK, changeMany } from "@/services/runs";
@@ -15,7 +16,7 @@ import { t } from "./text";
 const COLUMNS: Column<DeadRun>[] = [
   { label: t("run"), cell: (row) => <span className="code">{row.id.slice(0, 8)}</span> },
   { label: t("flow"), cell: (row) => row.flow },
-  { label: t("version"), cell: (row) => <span className="code">{row.version}</span> },
+  { label: t("version"), cell: (row) => <span className="code" title={row.version}>{shortVersion(row.version)}</span> },
   { label: t("givenUp"), cell: (row) => (row.endedAt ? <Moment at={row.endedAt} /> : <None />) },
   { label: t("error"), cell: (row) => (row.error ? <span className="wrapped">{withShortTimes(row.error, new Date())}</span> : <None />) },
 ];

@@ -4,6 +4,7 @@ import { Link } from "@tanstack/react-router";
 import { useSession } from "@/app/useSession";
 import { Moment } from "@/components/Moment";
 import { StatusBadge } from "@/components/StatusBadge";
+import { shortVersion } from "@/models/names";
 import { type Lease, listLeases } from "@/services/operations";
 import { More } from "./More";
 import { Answered, type Column, EVERY, None, Table } from "./Panel";
@@ -13,7 +14,7 @@ import { t } from "./text";
 const COLUMNS: Column<Lease>[] = [
   { label: t("run"), cell: (row) => <RunOf lease={row} /> },
   { label: t("flow"), cell: (row) => row.flow },
-  { label: t("version"), cell: (row) => <span className="code">{row.version.slice(0, 12)}</span> },
+  { label: t("version"), cell: (row) => <span className="code">{shortVersion(row.version)}</span> },
   { label: t("lease"), cell: (row) => <StatusBadge shown={leaseWord(row)} /> },
   { label: t("leaseUntil"), cell: (row) => (row.until ? <Moment at={row.until} seconds /> : <None />) },
   { label: t("claims"), cell: (row) => row.term, isNumber: true },

@@ -10,11 +10,11 @@ import { Action } from "./Action";
 import { BulkAct, type ManyAction } from "./BulkAct";
 import { More } from "./More";
 import { Answered, type Column, EVERY, None, Table } from "./Panel";
-import { NOTICES, noticeStateOf } from "./notices";
+import { NOTICES, noticeStateOf, topicWord } from "./notices";
 import { t } from "./text";
 
 const COLUMNS: Column<StoredNotice>[] = [
-  { label: t("topic"), cell: (row) => row.topic },
+  { label: t("topic"), cell: (row) => topicWord(row.topic) },
   { label: t("created"), cell: (row) => (row.at ? <Moment at={row.at} /> : <None />) },
   { label: t("hold"), cell: (row) => <HoldLink id={row.hold} /> },
   { label: t("attempts"), cell: (row) => row.attempts, isNumber: true },
@@ -44,7 +44,7 @@ function Replay({ row }: { row: StoredNotice }) {
   return (
     <Action
       label={word("replay")}
-      of={row.topic}
+      of={topicWord(row.topic)}
       title={t("replayTitle")}
       text={t("replayText")}
       act={() => replayNotice(row.id)}
@@ -81,7 +81,7 @@ export function Notifications() {
             <Table
               label={t("notifications")}
               rows={rowsOf(data)}
-              choice={state === "failed" ? { chosen, onChoose: setChosen, nameOf: (row) => `${row.topic} ${row.hold?.slice(0, 8) ?? row.id}` } : undefined}
+              choice={state === "failed" ? { chosen, onChoose: setChosen, nameOf: (row) => `${topicWord(row.topic)} ${row.hold?.slice(0, 8) ?? row.id}` } : undefined}
               columns={SHOWN[state]}
               keyOf={(row) => String(row.id)}
               empty={NOTICES[state].empty}

@@ -63,6 +63,7 @@ function Act({ run, action, preview, onAgain, onClose }: ActProps) {
   const refused = failure?.code === "repeats_effects" ? namesOf(failure.facts["nodes"]) : [];
   const repeated = action === "cancel" ? [] : [...new Set([...preview.repeated, ...refused])];
   const needsAssent = repeated.length > 0;
+  const isEdited = patch !== null && Object.keys(patch.scratch).length > 0;
   const hasMoved = failure?.kind === "changed";
   const isReady = patch !== null && patch.removed.length === 0 && (!needsAssent || agreed) && !hasMoved;
   const edit = (next: Patch | null, wrong: Faults) => {
@@ -80,6 +81,7 @@ function Act({ run, action, preview, onAgain, onClose }: ActProps) {
     <>
       <ul className="sentences">
         {preview.text.map((each) => <li key={each}>{each}</li>)}
+        {isEdited ? <li><strong>{t("editedFork")}</strong></li> : null}
       </ul>
       {branches ? <StateEditor run={run.id} record={preview.record} patch={patch} errors={told} onEdit={edit} /> : null}
       {needsAssent ? (

@@ -6,6 +6,7 @@ import { Notice, Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
 import { StatusBadge } from "@/components/StatusBadge";
 import type { Sides } from "@/models/diff";
+import { shortVersion } from "@/models/names";
 import { type ComparedSide, type Comparison, type ValueChanges, compare } from "@/services/comparison";
 import type { Run } from "@/services/runs";
 import { RUN_STATUSES, runWord } from "@/words";
@@ -71,7 +72,7 @@ function Side({ side, title }: { side: ComparedSide; title: string }) {
         {RUN_STATUSES.some((each) => each === side.status) ? <StatusBadge shown={runWord(side.status)} /> : null}
       </p>
       <p className="muted small">
-        {side.node ? t("atStep", { node: side.node }) : side.flow}{", "}<Moment at={side.at} seconds /> {"·"} {t("version", { version: side.version.slice(0, 8) })}
+        {side.node ? t("atStep", { node: side.node }) : side.flow}{", "}<Moment at={side.at} seconds /> {"·"} {t("version", { version: shortVersion(side.version) })}
       </p>
     </div>
   );

@@ -1,4 +1,5 @@
 /** What can be done with a run. Each first opens a dialog that says what would happen. */
+import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { useKeys } from "@/app/useKeys";
 import { useRight } from "@/app/useSession";
@@ -19,6 +20,7 @@ const LOOKS: Partial<Record<RunAction, string>> = { retry: "primary", resume: "p
 /** `at`: the record that the page shows; a fork and a rewind start there. */
 export function RunActions({ run, at }: { run: Run; at: number | undefined }) {
   const mayWrite = useRight("runs:write");
+  const mayStart = useRight("flows:read");
   const [asked, setAsked] = useState<RunAction | null>(null);
   const isOn = mayWrite && !run.readOnly;
   useKeys(isOn ? [{ keys: "f", group: t("title"), label: word("fork"), run: () => setAsked("fork") }] : []);
@@ -31,6 +33,7 @@ export function RunActions({ run, at }: { run: Run; at: number | undefined }) {
           {word(ACTION_WORDS[action])}
         </button>
       ))}
+      {mayStart ? <Link to="/flows/$name/start" params={{ name: run.flow }} search={{ from: run.id }} className="button">{t("startAgain")}</Link> : null}
       {asked ? <ActionDialog run={run} action={asked} record={branches ? at : undefined} onClose={() => setAsked(null)} /> : null}
     </span>
   );

@@ -2,6 +2,7 @@
 import { Link } from "@tanstack/react-router";
 import { Folded } from "@/components/Folded";
 import { Moment } from "@/components/Moment";
+import { shortVersion } from "@/models/names";
 import { writeRunQuery } from "@/models/runQuery";
 import type { Run } from "@/services/runs";
 import { Lineage } from "./Lineage";
@@ -31,7 +32,7 @@ export function RunHead({ run, at, spent }: { run: Run; at: number | undefined; 
         <RunActions run={run} at={at} />
       </div>
       <p className="muted small">
-        {t("version", { version: run.version.slice(0, 12) })} {"·"} {t("startedAt")} <Moment at={run.createdAt} seconds />
+        {t("version", { version: shortVersion(run.version) })} {"·"} {t("startedAt")} <Moment at={run.createdAt} seconds />
         {run.startedBy ? ` · ${t("startedBy", { person: run.startedBy })}` : ""}
         {spent.tokens > 0 ? ` · ${t("spentTokens", { count: spent.tokens })}` : ""}
         {spent.cost > 0 ? ` · ${t("spentCost", { cost: spent.cost })}` : ""}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from decimal import Decimal
 from typing import Any
 
@@ -318,6 +319,23 @@ async def test_a_refusal_is_reported_at_once_and_without_the_key(
     assert KEY not in said
     assert KEY not in repr(caught.value.__cause__) + repr(caught.value.__context__)
     assert naps.taken == []
+
+
+@pytest.mark.covers("TOOL-AGENT-13", "CP2-L10")
+async def test_no_log_line_of_any_library_has_the_key(
+    provider: Provider, kind: str, naps: Naps, caplog: pytest.LogCaptureFixture
+) -> None:
+    """At the lowest level, over a refusal that repeats it, a retry and an answer."""
+    caplog.set_level(logging.DEBUG)
+    echo = json.dumps({"error": {"message": f"Incorrect API key provided: {KEY}"}})
+    provider.says(Refusal(503, body=echo), Answer("There."), Refusal(401, body=echo))
+    model = a_model(kind, provider, naps)
+    assert (await model.reply(ASKED, Heard())).message.text == "There."
+    with pytest.raises(ModelRefusedError):
+        await model.reply(ASKED, Heard())
+    lines = [f"{each.name} {each.getMessage()} {each.args} {each.exc_text}" for each in caplog.records]
+    assert any("http" in each for each in lines)
+    assert not [each for each in lines if KEY in each]
 
 
 @pytest.mark.covers("TOOL-AGENT-13", "CP2-L10")

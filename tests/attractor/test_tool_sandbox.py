@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -12,12 +13,15 @@ import pytest
 from holdfast import Holdfast
 from holdfast.attractor.backends.agents.backend import AgentBackend
 from holdfast.attractor.backends.command import CommandBackend
+from holdfast.attractor.runner import Runner
+from holdfast.errors import RequirementsMissingError
+from holdfast.types.ids import new_run_id
 from tests.agents.conftest import provider
 from tests.agents.provider import Provider
 from tests.attractor.fake_agents import FakeAgents, agents, codex
 from tests.attractor.models import backend
 from tests.attractor.repositories import made
-from tests.attractor.run import dot, line, run
+from tests.attractor.run import dot, either, line, run
 from tests.attractor.test_hooks import Answer, calls
 
 __all__ = ["agents", "provider"]
@@ -128,12 +132,32 @@ async def test_no_command_runs_without_its_sandbox(
     why: str,
 ) -> None:
     monkeypatch.setenv("HOLDFAST_TOOL_SANDBOX", setting)
-    text = line(f't [shape=parallelogram, tool_command="touch {tmp_path}/ran"];', "t")
-    found = await run(hf, text, tmp_path / "logs")
-    assert why in found.outcome.failure_reason
-    asked = line(f'a [tool_hooks.pre="touch {tmp_path}/ran"];', "a")
-    provider.says(calls("shell", command=f"touch {tmp_path}/ran"), Answer("done"))
-    await run(hf, asked, tmp_path / "more", backend=backend(provider, kits=["shell"]))
+    ran, bad = tmp_path / "ran", tmp_path / "bad"
+    stages = f't [shape=parallelogram, tool_command="touch {ran}"];'
+    stages += f'f [shape=parallelogram, tool_command="touch {bad}"];'
+    runner, run_id = Runner(hf, logs_root=tmp_path / "logs"), new_run_id()
+    with pytest.raises(RequirementsMissingError, match=re.escape(why)):
+        await runner.run(dot(stages, either("t", "f")), run_id=run_id)
+    asked = line("a;", "a")
+    provider.says(calls("shell", command=f"touch {ran}"), Answer("done"))
+    with pytest.raises(RequirementsMissingError, match="setting:tool-sandbox"):
+        await run(hf, asked, tmp_path / "more", backend=backend(provider, kits=["shell"]))
+    assert not provider.seen
+    assert not ran.exists()
+    # A fault of the worker is no outcome of the stage: its fail edge is not taken, and the run continues.
+    monkeypatch.delenv("HOLDFAST_TOOL_SANDBOX")
+    assert (await runner.resume(run_id)).succeeded
+    assert (ran.exists(), bad.exists()) == (True, False)
+
+
+async def test_hook_without_its_sandbox_refuses_the_call(
+    hf: Holdfast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, provider: Provider
+) -> None:
+    monkeypatch.setenv("HOLDFAST_TOOL_SANDBOX", "/nowhere/box")
+    provider.says(calls("write_file", path="made", text="x"), Answer("done"))
+    text = line(f'a [tool_hooks.pre="touch {tmp_path}/ran"];', "a", graph=f'goal=g, workdir="{tmp_path}"')
+    await run(hf, text, tmp_path / "logs", backend=backend(provider, kits=["files"]))
+    assert not (tmp_path / "made").exists()
     assert not (tmp_path / "ran").exists()
 
 

@@ -19,7 +19,7 @@ from holdfast.agents.tools import OURS, Tool, ToolError, ToolOutput
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.handlers.tool import sandbox_of
 from holdfast.attractor.run_files import is_refused_here, make_private, open_private
-from holdfast.errors import InputError
+from holdfast.errors import InputError, RequirementsMissingError
 from holdfast.model.calls.boundary import call as call_code
 from holdfast.types.text import clean_text
 
@@ -112,7 +112,7 @@ class Hooks:
         }
         try:
             return await run_hook(command, body, environment, self._timeout, sandbox_of(visit))
-        except (OSError, InputError) as error:
+        except (OSError, InputError, RequirementsMissingError) as error:
             # No exit code counts as a refusal of the pre hook: a check that cannot be run has not passed.
             reason = error.strerror if isinstance(error, OSError) else error.message
             return None, f"it cannot be run: {reason}"

@@ -27,6 +27,7 @@ _MEANS: Final = {
     "program": "the program on its PATH",
     "provider": "the provider's key in its environment",
     "repository": "the repository",
+    "setting:tool-sandbox": "a HOLDFAST_TOOL_SANDBOX that can be used there",
     ALLOW_CODE: "`--allow-code`",
 }
 """By a requirement or its kind: how a worker gets it."""

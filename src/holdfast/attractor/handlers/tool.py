@@ -20,6 +20,7 @@ import msgspec
 from holdfast.agents.tool_environment import hide_keys, tool_environment
 from holdfast.agents.tool_sandbox import sandbox_words
 from holdfast.attractor import processes
+from holdfast.attractor.backends.base import missing_error
 from holdfast.attractor.continuation import Intent, earlier_command, write_intent
 from holdfast.attractor.failures import failure_of
 from holdfast.attractor.handler import StageVisit
@@ -39,6 +40,7 @@ AGAIN, DONE, FAILED = "run again", "it succeeded", "it failed"
 CHANGED: Final = "changed"
 """Why a command has no result: it is that of a pipeline which was changed since."""
 NOTE: Final = 120
+SANDBOX: Final = "setting:tool-sandbox"
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -96,6 +98,7 @@ class ToolHandler:
         """Run the command once; again only if a person, or the stage's policy, allows it. `command`: the
         same for every try, or made for each. `turn`: which of the stage's commands it is. `work`: what makes
         it another command, if its words have paths and ids in them."""
+        sandbox_of(visit)  # before anything is recorded
         number = 1
         while True:
             line = command if isinstance(command, str) else command(number)
@@ -275,11 +278,15 @@ class CommandRun:
 
 
 def sandbox_of(visit: StageVisit) -> list[str]:
-    """The words of the operator's sandbox for the commands of a stage. Raises InputError."""
+    """The words of the operator's sandbox for the commands of a stage. Raises RequirementsMissingError if it
+    cannot be used: that is a fault of this worker, and no outcome of the stage."""
     workdir = Path(workdir_text(visit) or ".")
     common = workdir if visit.workspace is None else visit.workspace.repository.common
     places = {"workdir": workdir, "stage_dir": visit.folder, "logs": visit.logs, "repository": common}
-    return sandbox_words(places)
+    try:
+        return sandbox_words(places)
+    except InputError as error:
+        raise missing_error([SANDBOX], error) from error
 
 
 def environment(visit: StageVisit) -> dict[str, str]:

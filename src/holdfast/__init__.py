@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from holdfast.app.flow import Flow
     from holdfast.app.holdfast import Holdfast, use
     from holdfast.app.interactions import Interactions
+    from holdfast.app.places import Place, TenantDirectory
     from holdfast.app.result import Result
     from holdfast.app.worker import Worker
     from holdfast.checkpoint.checkpoint import Checkpoint
@@ -100,6 +101,7 @@ if TYPE_CHECKING:
         StepTimeoutError,
         StepUpRequiredError,
         StoreError,
+        TenantNotPlacedError,
         TooManyPendingError,
         TurnLimitError,
         VersionMismatchError,
@@ -178,6 +180,7 @@ _HOMES = {
     "holdfast.agents.tools": ("Approval", "Tool", "ToolError", "ToolOutput", "tool"),
     "holdfast.app.flow": ("Flow",),
     "holdfast.app.holdfast": ("Holdfast", "use"),
+    "holdfast.app.places": ("Place", "TenantDirectory"),
     "holdfast.app.result": ("Result",),
     "holdfast.app.worker": ("Worker",),
     "holdfast.errors": (
@@ -244,6 +247,7 @@ _HOMES = {
         "StepTimeoutError",
         "StepUpRequiredError",
         "StoreError",
+        "TenantNotPlacedError",
         "TooManyPendingError",
         "TurnLimitError",
         "VersionMismatchError",
@@ -410,6 +414,7 @@ __all__ = [
     "OutsideDirectory",
     "Pace",
     "Person",
+    "Place",
     "Policy",
     "PolicyInvalidError",
     "Postmortem",
@@ -445,6 +450,8 @@ __all__ = [
     "StepUpRequiredError",
     "StoreError",
     "TableDirectory",
+    "TenantDirectory",
+    "TenantNotPlacedError",
     "TooManyPendingError",
     "Tool",
     "ToolError",

@@ -14,6 +14,10 @@ ENVIRONMENT = {
         "address of a Temporal cluster that drives new runs instead of the built-in workers, if neither the "
         "program nor `--engine` gives one: `temporal://HOST:7233/NAMESPACE`"
     ),
+    "HOLDFAST_CELL": (
+        "name of the place where this process works, which cursors of lists carry; default: `main`. One for "
+        "each store, where several stand behind one address"
+    ),
     "HOLDFAST_BLOBS": (
         "where values over 1 MiB are stored if the program names no place: `file:FOLDER` or "
         "`s3://BUCKET/PREFIX?endpoint=...&region=...`"

@@ -15,6 +15,7 @@ HoldfastError
 │   ├── KeyReusedError              the idempotency key was used for another request
 │   ├── PolicyInvalidError          the policies cannot be parsed; lists every problem
 │   ├── EgressError                 messages may not be sent to this address
+│   ├── OtherCellError              the cursor of a list is one of another cell
 │   └── SettingsError               a store address or setting is unknown or has a wrong value
 │       └── EngineError                 the engine that drives runs cannot be used, or cannot do this
 ├── ForbiddenError              the actor lacks the right to do this
@@ -34,6 +35,7 @@ HoldfastError
 │   ├── MessageNotFoundError        the queue has no such message
 │   ├── CallbackNotFoundError       no callback has this token
 │   ├── NoDocumentError             the flow version was not made from a document
+│   ├── TenantNotPlacedError        the directory of tenants has no place for this tenant, or another one
 │   └── FlowNotFoundError           no flow of this name is loaded here
 ├── ConflictError               another caller was first, or the object has changed since it was read
 │   ├── FlowNameTakenError          a graph was posted under the name of a flow that has code
@@ -217,6 +219,13 @@ class EgressError(InputError):
     code = "egress_refused"
 
 
+class OtherCellError(InputError):
+    """The cursor of a list is one of another cell; `facts` has the `cell` that was asked."""
+
+    code = "other_cell"
+    status = 400
+
+
 class SettingsError(InputError):
     code = "settings_invalid"
 
@@ -257,6 +266,12 @@ class LinkInvalidError(ForbiddenError):
 class NotFoundError(HoldfastError):
     code = "not_found"
     status = 404
+
+
+class TenantNotPlacedError(NotFoundError):
+    """No place is known for the tenant, or it is in another one: nothing is written for it here."""
+
+    code = "tenant_not_placed"
 
 
 class RunNotFoundError(NotFoundError):

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from holdfast import Holdfast
+from holdfast.types.cursor import encode_cursor
 from tests.api.people import Hall, hall_of
 from tests.services import postgres
 
@@ -116,7 +117,8 @@ async def test_one_of_many_who_decide_at_once_wins(hall: Hall) -> None:
 
 
 WRONG = [
-    {"view": "hers"}, {"cursor": "!!"}, {"cursor": "WzEsMl0"}, {"cursor": "WzFlOTksMSwxLDFd"},
+    {"view": "hers"}, {"cursor": "!!"}, {"cursor": encode_cursor("main", [1, 2])},
+    {"cursor": encode_cursor("main", [1e99, 1, 1, 1])},
     {"q": "priority:huge"}, {"created_from": "yesterday"}, {"created_from": "2026-01-01T00:00:00"},
     {"status": "x"},
 ]  # fmt: skip

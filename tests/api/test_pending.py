@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast import Worker
+from holdfast.types.cursor import encode_cursor
 from holdfast.types.schedule import starter_of_schedule
 from tests.api.conftest import Server
 from tests.api.flows import refund
@@ -83,7 +84,9 @@ async def test_questions_of_a_thread_are_those_of_its_runs(server: Server) -> No
     assert await paged(server, thread="nobody") == [[]]
 
 
-@pytest.mark.parametrize("cursor", ["x", "WzFd", "WyJhIiwiYiJd", "Wzk5OTk5OTk5OTk5OTk5OTk5OTk5OTk5LDFd"])
+@pytest.mark.parametrize(
+    "cursor", ["x", "WzFd", "é", *(encode_cursor("main", place) for place in ([1], ["a", "b"], [2**63, 1]))]
+)
 async def test_cursor_that_nobody_gave_out_is_refused(server: Server, cursor: str) -> None:
     answer = await server.json("GET", "/v1/runs/pending", 422, params={"cursor": cursor})
     assert answer["status"] == 422

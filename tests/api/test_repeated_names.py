@@ -176,7 +176,7 @@ OWN: Final = {
     "api/schemas/runs.py", "integrations/mcp/question_view.py", "integrations/mcp/server.py",
     "integrations/mcp/tool_registry.py",
     # What it gave to a browser, and gets back: cursors, cookies, references to attached files.
-    "api/auth/oidc/flow.py", "api/pages/decision_form.py", "api/pages/kept_form.py", "api/pagination.py",
+    "api/auth/oidc/flow.py", "api/pages/decision_form.py", "api/pages/kept_form.py",
     # Answers of the provider of identities, and of the server that a bridge talks to.
     "api/auth/oidc/provider.py", "integrations/mcp/bridge.py", "integrations/mcp/pending_requests.py",
     # Checks the keys of what it decodes.

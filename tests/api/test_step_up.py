@@ -16,7 +16,7 @@ from holdfast.api.auth.sessions import Sessions
 from holdfast.api.auth.settings import OidcSettings
 from holdfast.errors import DirectoryUnavailableError
 from holdfast.holds.actions.finalize import due_change
-from holdfast.holds.directory.file import TenantDirectory
+from holdfast.holds.directory.file import PeopleOfTenant
 from holdfast.types.status import HoldStatus
 from tests.api.office import SITE, Office, office_of
 
@@ -163,7 +163,7 @@ async def test_a_placed_decision_waits_while_the_directory_cannot_say(office: Of
     assert made.fields["status"] is HoldStatus.resolved
 
 
-class Unavailable(TenantDirectory):
+class Unavailable(PeopleOfTenant):
     async def person(self, tenant: str, ref: str) -> Person | None:  # type: ignore[override]
         raise DirectoryUnavailableError("the directory is unavailable.")
 

@@ -24,19 +24,12 @@ class WaitingRuns:
     what it needs before and after is not counted, and each run is used once."""
 
     def __init__(
-        self,
-        hf: Holdfast,
-        parked: Parked,
-        count: int,
-        set_due: Callable[[int], Awaitable[None]],
-        *,
-        page: int = 50,
+        self, hf: Holdfast, parked: Parked, count: int, set_due: Callable[[int], Awaitable[None]]
     ) -> None:
         self._hf = hf
         self._parked = parked
         self._unused = random.Random(1).sample(range(1, count), min(count - 1, 5_000))
         self._set_due = set_due
-        self._page = page
         self._resumed_at = 0.0
         self._refund = refund(self._note)
         self._small = Flow[Any]("small", effect="pure")
@@ -119,8 +112,8 @@ class WaitingRuns:
     async def inbox(self) -> float:
         people = await self._hf.holds()
         began = perf_counter()
-        page = await people.list(ADA, limit=self._page)
-        assert len(page.rows) == self._page
+        page = await people.list(ADA)
+        assert len(page.rows) == 50
         return perf_counter() - began
 
     async def runs(self) -> float:
@@ -132,8 +125,8 @@ class WaitingRuns:
     async def _listed(self, where: RunFilter) -> float:
         service = await self._hf.service()
         began = perf_counter()
-        page = await page_of_runs(service, where, None, self._page)
-        assert len(page.items) == self._page
+        page = await page_of_runs(service, where, None, 50)
+        assert len(page.items) == 50
         return perf_counter() - began
 
 

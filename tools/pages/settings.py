@@ -65,6 +65,7 @@ PROGRAM = {
     "channels": "further channels, created by the program",
     "scan": "a function that checks each attached file before it is stored",
     "queues": "settings of queues: the path of a TOML file; default: `HOLDFAST_QUEUES`",
+    "tenants": "in which place each tenant is (`TenantDirectory`), instead of one store for all tenants",
     "engine": "address of a Temporal cluster that drives new runs; default: `HOLDFAST_ENGINE`",
     "pace": "rate limit of one person's actions on holds; none: no limit",
     "objects": "where large values are stored; the default is a folder beside the database",

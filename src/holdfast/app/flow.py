@@ -83,7 +83,7 @@ class Flow(AgentNodes, Generic[State]):
 
         Where the flow's limits are reached, this run is queued first.
         """
-        hf = on or default_instance()
+        hf = await (on or default_instance()).at(options.get("tenant", DEFAULT_TENANT))
         program = self.program()
         hf.register(program)
         hf.require_judges(program)
@@ -117,7 +117,7 @@ class Flow(AgentNodes, Generic[State]):
     async def submit(self, given: Any = None, *, on: Holdfast | None = None, **options: Any) -> RunId:
         """A new run for any worker; durable when this returns. Options as for `run`. With an
         `idempotency_key` that was used before: the id of that run. See `result`."""
-        service = await self._service(on)
+        service = await self._service(on, options.get("tenant", DEFAULT_TENANT))
         row, _ = await service.create(self.program(), given if given is not None else {}, **options)
         return row.id
 
@@ -154,6 +154,8 @@ class Flow(AgentNodes, Generic[State]):
         its history, else that is a HistoryLostError.
         """
         hf, program = on or default_instance(), self.program()
+        if tenant is not None:
+            hf = await hf.at(tenant)
         hf.require_judges(program)
         hf.register(program)
         service = await hf.service()
@@ -231,8 +233,10 @@ class Flow(AgentNodes, Generic[State]):
             )
         return row, seq
 
-    async def _service(self, on: Holdfast | None) -> RunService:
+    async def _service(self, on: Holdfast | None, tenant: str | None = None) -> RunService:
         hf = on or default_instance()
+        if tenant is not None:
+            hf = await hf.at(tenant)
         hf.register(self.program())
         return await hf.service()
 
@@ -244,7 +248,7 @@ class Flow(AgentNodes, Generic[State]):
         self, given: Any = None, *, on: Holdfast | None = None, **options: Any
     ) -> AsyncIterator[Event]:
         """The events of a new run as they become durable, until it ends or waits."""
-        hf = on or default_instance()
+        hf = await (on or default_instance()).at(options.get("tenant", DEFAULT_TENANT))
         program = self.program()
         hf.register(program)
         hf.require_judges(program)

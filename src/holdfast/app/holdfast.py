@@ -18,8 +18,9 @@ import msgspec
 
 from holdfast.app.effects import EffectDeclarations
 from holdfast.app.extensions import ENGINES, POSTMORTEMS, WEB, stored_dialects
+from holdfast.app.places import OnePlace, Place, TenantDirectory, TenantsOfCell, open_place
 from holdfast.checkpoint.keys import KeyRing, keys_from_environment
-from holdfast.errors import SettingsError, StoreUnavailableError
+from holdfast.errors import SettingsError, TenantNotPlacedError
 from holdfast.model.program import Program
 from holdfast.runs.driver.runtime import Runtime
 from holdfast.runs.driver.settings import RunSettings
@@ -27,9 +28,9 @@ from holdfast.runs.encryption.detect import holds_ciphertext
 from holdfast.runs.node_memory import StoredMemory
 from holdfast.runs.service import RunService
 from holdfast.store.blob.objects import Objects, open_blobs
-from holdfast.store.open import open_store
 from holdfast.store.protocols import Store
 from holdfast.types.clock import Clock
+from holdfast.types.cursor import DEFAULT_CELL
 from holdfast.types.deployment import Binding, Defaults, Deployment
 from holdfast.types.ids import DEFAULT_TENANT
 
@@ -179,6 +180,8 @@ class Holdfast(StoreServices, EffectDeclarations):
     `queues`: the settings of queues, or the path of their file; without, that of HOLDFAST_QUEUES.
     `engine`: the address of a Temporal cluster that drives new runs instead of the built-in workers; without,
     that of HOLDFAST_ENGINE, if there is one.
+    `tenants`: in which place each tenant is, instead of a store, blob store and engine for all of them; `at`
+    is the instance of a tenant's place.
 
     Close it with `await hf.close()` or use it in `async with`.
     """
@@ -203,8 +206,18 @@ class Holdfast(StoreServices, EffectDeclarations):
         pace: Pace | None = None,
         queues: Any = None,
         engine: str | None = None,
+        tenants: TenantDirectory | None = None,
     ) -> None:
         super().__init__()
+        if tenants is not None and not (store is None and objects is None and engine is None):
+            raise SettingsError("Give either tenants, or the store, objects and engine of all tenants.")
+        # As it was given; each instance of a place gets the same.
+        self._options: dict[str, Any] = {
+            "clock": clock, "settings": settings, "memory": memory, "embed": embed, "keys": keys,
+            "directory": directory, "policies": policies, "judges": judges, "guardrails": guardrails,
+            "notify": notify, "channels": channels, "scan": scan, "pace": pace, "queues": queues,
+        }  # fmt: skip
+        self._instances: dict[str, Holdfast] = {}
         self._given = store if store is not None else os.environ.get("HOLDFAST_STORE") or DEFAULT_STORE
         self._store: Store | None = None
         self._opening = threading.Lock()
@@ -217,6 +230,11 @@ class Holdfast(StoreServices, EffectDeclarations):
         self._keys = keys
         named = os.environ.get("HOLDFAST_ENGINE") if engine is None else engine
         self._engine = ENGINES.load()(named) if named else None
+        self.cell = os.environ.get("HOLDFAST_CELL") or DEFAULT_CELL
+        place = Place(store=self._given, engine=named or None, objects=self._objects, cell=self.cell)
+        # None: each tenant has an instance of its own place.
+        self._place = place if tenants is None else None
+        self._tenants = tenants or OnePlace(place)
         # Imported with the first instance: a program that only declares flows needs none of it.
         from holdfast.app.wiring import make_wiring
 
@@ -244,6 +262,37 @@ class Holdfast(StoreServices, EffectDeclarations):
         """Where large blobs are, if not in the store; beside an SQLite file, once it is open."""
         return self._objects
 
+    async def at(self, tenant: str) -> Holdfast:
+        """The instance of the place where that tenant is: this one, unless it was given `tenants`. It is
+        closed with this one. Raises TenantNotPlacedError."""
+        place = await self._tenants.place(tenant)
+        if self._place is not None:
+            return self
+        found = self._instances.get(place.cell)
+        if found is None:
+            found = self._instances[place.cell] = self._instance(place)
+        for program in self.programs.values():
+            found.register(program)
+        return found
+
+    def _instance(self, place: Place) -> Holdfast:
+        # Empty where the place names none: the settings of the environment are not those of every place.
+        made = Holdfast(place.store, objects=place.objects or "", engine=place.engine or "", **self._options)
+        made._place, made.cell = place, place.cell
+        made._tenants = TenantsOfCell(self._tenants, place.cell)
+        made.dialects, made.cleanups = self.dialects, self.cleanups
+        for callback in self._on_service:
+            made.on_service(callback)
+        return made
+
+    def _require_place(self) -> Place:
+        if self._place is None:
+            raise TenantNotPlacedError(
+                "this instance has a place for each tenant, and none was named.",
+                hint="Use the instance of a tenant's place: `await hf.at(TENANT)`.",
+            )
+        return self._place
+
     async def open(self) -> Store:
         if self._store is not None:
             return self._store
@@ -251,7 +300,7 @@ class Holdfast(StoreServices, EffectDeclarations):
             return self._store or await self._open_first()
 
     async def _open_first(self) -> Store:
-        opened = await self._open() if isinstance(self._given, str) else self._given
+        opened, self._objects = await open_place(self._require_place(), self._objects, self._clock)
         opened = await self._encrypted(opened)
         # A lock of threads: the asyncio lock is one for each event loop, and loops in several threads may
         # open at once.
@@ -261,19 +310,6 @@ class Holdfast(StoreServices, EffectDeclarations):
         if not first and isinstance(self._given, str):
             await opened.close()  # another event loop was faster
         return store
-
-    async def _open(self) -> Store:
-        address = str(self._given)
-        if address.endswith(".db") and ":" not in address:
-            address = f"sqlite:{address}"
-        if address.startswith("sqlite:"):
-            path = Path(address.removeprefix("sqlite:").partition("?")[0])
-            _make_folder(path)
-            if self._objects is None:
-                from holdfast.store.blob.local import LocalBlobs
-
-                self._objects = LocalBlobs(path.parent / f"{path.name}-blobs")
-        return await open_store(address, clock=self._clock)
 
     async def _encrypted(self, store: Store) -> Store:
         ring = self._keys or keys_from_environment()
@@ -361,6 +397,9 @@ class Holdfast(StoreServices, EffectDeclarations):
         runtime.cleanups = self.cleanups
         for program in self.programs.values():
             runtime.register(program)
+        runtime.cell = runtime.people.ctx.cell = self.cell
+        if not isinstance(self._tenants, OnePlace):
+            runtime.require_tenant = self._tenants.place
         self._runtimes.add(runtime)
         service = RunService(runtime)
         if self._engine is not None:
@@ -413,6 +452,8 @@ class Holdfast(StoreServices, EffectDeclarations):
                 )
 
     async def close(self) -> None:
+        for instance in self._instances.values():
+            await instance.close()
         service = self._services.pop(asyncio.get_running_loop(), None)
         if service is not None:
             await service.runtime.close()
@@ -426,16 +467,6 @@ class Holdfast(StoreServices, EffectDeclarations):
 
     async def __aexit__(self, *_exc: object) -> None:
         await self.close()
-
-
-def _make_folder(path: Path) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StoreUnavailableError(
-            f"the folder {path.parent} for the database {path.name} cannot be made: {error.strerror}.",
-            hint="Check the address of the store, and that this user may write there.",
-        ) from error
 
 
 _default: Holdfast | None = None

@@ -169,6 +169,8 @@ async def prepare(
     given_names = {**names, "lane": lane, "run_id": run_id}
     names["parent_run"] = parent_run
     check_options(given_names, priority, mode)
+    if service.runtime.require_tenant is not None:
+        await service.runtime.require_tenant(tenant)
     _require_call_of_effect(program.graph.name, tenant, run_id, idempotency_key)
     own = own_options(program.graph, breaks, checkpoints)
     found: Deployment | None = None

@@ -11,7 +11,7 @@ from holdfast.api.auth.rights import Right
 from holdfast.api.draw import draw, svg_of_run
 from holdfast.api.pages.negotiation import pages
 from holdfast.api.pages.render import page, redirect
-from holdfast.api.pagination import Cursor, cursor_of, decode_cursor
+from holdfast.api.pagination import Cursor, cursor_of, place_of
 from holdfast.api.problems import HttpError
 from holdfast.api.routing import ApiCall
 from holdfast.checkpoint.visit import Visit
@@ -57,7 +57,7 @@ async def runs_page(call: ApiCall, query: RunsQuery) -> Response:
     wanted = tuple(each for each in RunStatus if each == query.status)
     now = service.store.now()
     where = RunFilter(tenant=call.tenant, status=wanted, flow=query.flow or None, shown_at=now)
-    after = decode_cursor(query.cursor, tuple[int, int])
+    after = place_of(call.hf.cell, query.cursor, tuple[int, int])
     rows = await service.store.list_runs(where, after=after, limit=SHOWN + 1)
     shown, last = rows[:SHOWN], rows[SHOWN - 1] if len(rows) > SHOWN else None
     return page(
@@ -66,7 +66,7 @@ async def runs_page(call: ApiCall, query: RunsQuery) -> Response:
         who=call.who,
         rows=await shown_runs(service.store, shown),
         now=service.store.now(),
-        next=None if last is None else cursor_of(last.created_at, last.key),
+        next=None if last is None else cursor_of(call.hf.cell, last.created_at, last.key),
         wanted=query.status,
         flow=query.flow,
         statuses=[str(each) for each in RunStatus],

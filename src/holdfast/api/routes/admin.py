@@ -11,7 +11,7 @@ import msgspec
 
 from holdfast._version import __version__
 from holdfast.api.auth.rights import Right
-from holdfast.api.pagination import Cursor, Limit, Page, cursor_of, decode_cursor
+from holdfast.api.pagination import Cursor, Limit, Page, cursor_of, place_of
 from holdfast.api.routing import ApiCall, Routes
 from holdfast.api.schemas.admin import (
     DeadRunWire,
@@ -89,10 +89,12 @@ async def list_leases(call: ApiCall, query: ListLeases) -> Page[LeaseWire]:
     store = (await call.runs()).store
     now = store.now()
     where = RunFilter(leased=True, worker=query.worker)
-    after = decode_cursor(query.cursor, tuple[int, int])
+    after = place_of(call.hf.cell, query.cursor, tuple[int, int])
     rows = await store.list_runs(where, after=after, limit=query.limit + 1)
     shown = rows[: query.limit]
-    following = cursor_of(shown[-1].created_at, shown[-1].key) if len(rows) > query.limit else None
+    following = (
+        cursor_of(call.hf.cell, shown[-1].created_at, shown[-1].key) if len(rows) > query.limit else None
+    )
     return Page(items=[lease_wire(row, now) for row in shown], next=following)
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, NamedTuple
 import msgspec
 
 from holdfast.api.auth.rights import Right
-from holdfast.api.pagination import Cursor, Limit, Page, cursor_of, decode_cursor
+from holdfast.api.pagination import Cursor, Limit, Page, cursor_of, place_of
 from holdfast.api.routing import ApiCall, Routes
 from holdfast.api.schemas.audit import AuditWire, audit_wire, module_of
 from holdfast.api.schemas.common import moment
@@ -94,7 +94,7 @@ async def list_audit(call: ApiCall, query: ListAudit) -> Page[AuditWire]:
     """Actions and refusals, the oldest first unless `order` is `newest`. A page may be short and still have a
     `next`."""
     is_match = _matcher(query)
-    place = decode_cursor(query.cursor, tuple[AuditSeq])
+    place = place_of(call.hf.cell, query.cursor, tuple[AuditSeq])
     reads = (_newest if query.order == "newest" else _oldest)(
         call, query, None if place is None else place[0]
     )
@@ -106,10 +106,10 @@ async def list_audit(call: ApiCall, query: ListAudit) -> Page[AuditWire]:
                 found.append(row)
             if len(found) > query.limit:
                 shown = found[: query.limit]
-                return await _page_of(call, shown, cursor_of(shown[-1].seq))
+                return await _page_of(call, shown, cursor_of(call.hf.cell, shown[-1].seq))
         read += _PAGE
         if read >= MOST_READ and not page.is_last:
-            return await _page_of(call, found, cursor_of(page.place))
+            return await _page_of(call, found, cursor_of(call.hf.cell, page.place))
     return await _page_of(call, found, None)
 
 

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from holdfast.api.auth.rights import Right
-from holdfast.api.pagination import Cursor, Limit, Page, cursor_of, decode_cursor
+from holdfast.api.pagination import Cursor, Limit, Page, cursor_of, place_of
 from holdfast.api.problems import HttpError
 from holdfast.api.routing import ApiCall, ApiReply, Routes
 from holdfast.api.schemas.common import moment
@@ -33,12 +33,12 @@ class ListDocuments(msgspec.Struct, kw_only=True):
 @routes.get("/documents", needs=Right.flows_read)
 async def list_documents(call: ApiCall, query: ListDocuments) -> Page[SavedDocument]:
     """The documents of the tenant, by name: drafts, and those that are deployed."""
-    (after,) = decode_cursor(query.cursor, tuple[str]) or ("",)
+    (after,) = place_of(call.hf.cell, query.cursor, tuple[str]) or ("",)
     found = await (await _drafts(call)).page(after=after, limit=query.limit + 1)
     shown = found[: query.limit]
     return Page(
         items=[_saved(each) for each in shown],
-        next=cursor_of(shown[-1].name) if len(found) > len(shown) else None,
+        next=cursor_of(call.hf.cell, shown[-1].name) if len(found) > len(shown) else None,
     )
 
 

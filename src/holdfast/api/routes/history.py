@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from holdfast.api.auth.rights import Right
 from holdfast.api.draw import draw, svg_of_run
-from holdfast.api.pagination import Cursor, Limit, Page, cursor_of, decode_cursor
+from holdfast.api.pagination import Cursor, Limit, Page, cursor_of, place_of
 from holdfast.api.routing import ApiCall, ApiReply, Routes
 from holdfast.api.schemas.events import event_wire
 from holdfast.api.schemas.files import drawing
@@ -104,7 +104,7 @@ async def list_checkpoints(call: ApiCall, run: str, query: ListCheckpoints) -> P
     """A run's checkpoints, newest first, without their state."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
-    place = decode_cursor(query.cursor, tuple[int])
+    place = place_of(call.hf.cell, query.cursor, tuple[int])
     found = await service.checkpoints(
         row.id, limit=query.limit + 1, node=query.node, before=None if place is None else place[0]
     )
@@ -114,7 +114,7 @@ async def list_checkpoints(call: ApiCall, run: str, query: ListCheckpoints) -> P
         asked = {hold.id: hold for hold in await service.holds(row.id, open_only=False)}
     return Page(
         items=[summary_of(each, asked.get(each.id)) for each in shown],
-        next=cursor_of(shown[-1].seq) if len(found) > len(shown) else None,
+        next=cursor_of(call.hf.cell, shown[-1].seq) if len(found) > len(shown) else None,
     )
 
 
@@ -153,7 +153,7 @@ async def get_timeline(call: ApiCall, run: str, query: ShowTimeline) -> Timeline
     `next` for earlier ones."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
-    place = decode_cursor(query.cursor, tuple[int])
+    place = place_of(call.hf.cell, query.cursor, tuple[int])
     line = await make_timeline(service, row)
     page = page_of(
         line.visits.all(),
@@ -170,7 +170,7 @@ async def get_timeline(call: ApiCall, run: str, query: ShowTimeline) -> Timeline
                 page.visits if query.since is None else changed_since(page.visits, row.id, query.since)
             )
         ],
-        next=cursor_of(page.before) if page.before else None,
+        next=cursor_of(call.hf.cell, page.before) if page.before else None,
         marks=[mark_wire(each) for each in line.visits.marks[-MOST_MARKS:]],
         horizon=row.horizon,
         head=row.head,

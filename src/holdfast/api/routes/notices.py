@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from holdfast.api.auth.rights import Right
-from holdfast.api.pagination import Cursor, Limit, Page, cursor_of, decode_cursor
+from holdfast.api.pagination import Cursor, Limit, Page, cursor_of, place_of
 from holdfast.api.routing import ApiCall, Routes
 from holdfast.api.schemas.common import moment
 from holdfast.errors import NotFoundError
@@ -56,7 +56,7 @@ class ListNotices(msgspec.Struct, kw_only=True):
 @routes.get("/notices", needs=Right.manage)
 async def list_notices(call: ApiCall, query: ListNotices) -> Page[NoticeWire]:
     """Notifications in one state, newest first."""
-    place = decode_cursor(query.cursor, tuple[int])
+    place = place_of(call.hf.cell, query.cursor, tuple[int])
     found = await (await call.hf.open()).list_outbox(
         tenant=call.tenant,
         state=_STATES[query.state],
@@ -64,7 +64,7 @@ async def list_notices(call: ApiCall, query: ListNotices) -> Page[NoticeWire]:
         limit=query.limit + 1,
     )
     shown = found[: query.limit]
-    more = cursor_of(shown[-1].id) if len(found) > len(shown) else None
+    more = cursor_of(call.hf.cell, shown[-1].id) if len(found) > len(shown) else None
     return Page(items=[_state_notice(each) for each in shown], next=more)
 
 

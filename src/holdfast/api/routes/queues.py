@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from holdfast.api.auth.rights import Right
-from holdfast.api.pagination import Cursor, Limit, Page, cursor_of, decode_cursor
+from holdfast.api.pagination import Cursor, Limit, Page, cursor_of, place_of
 from holdfast.api.routing import ApiCall, ApiReply, Routes
 from holdfast.api.schemas.common import Name, moment
 from holdfast.api.schemas.queues import (
@@ -82,7 +82,7 @@ async def list_queues(call: ApiCall) -> Page[QueueWire]:
 async def list_messages(call: ApiCall, scope: str, queue: str, query: ListMessages) -> Page[MessageWire]:
     """The messages of a queue, newest first. The content of a review request is `null` for callers who may
     not see its hold."""
-    after = decode_cursor(query.cursor, tuple[int])
+    after = place_of(call.hf.cell, query.cursor, tuple[int])
     rows = await (await _queues(call)).list(
         scope,
         queue,
@@ -94,7 +94,7 @@ async def list_messages(call: ApiCall, scope: str, queue: str, query: ListMessag
         tenant=call.tenant,
     )
     shown = rows[: query.limit]
-    more = cursor_of(shown[-1].number) if len(rows) > len(shown) else None
+    more = cursor_of(call.hf.cell, shown[-1].number) if len(rows) > len(shown) else None
     return Page(items=await _wires(call, shown), next=more)
 
 

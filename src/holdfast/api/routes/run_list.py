@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from holdfast.api.auth.rights import Right
-from holdfast.api.pagination import Page, cursor_of, decode_cursor
+from holdfast.api.pagination import Page, cursor_of, place_of
 from holdfast.api.routing import ApiCall, Routes
 from holdfast.api.schemas.holds import BulkWire, bulk_wire
 from holdfast.api.schemas.runs import (
@@ -174,11 +174,13 @@ async def _consequences(call: ApiCall, row: RunRow, action: str, dead: bool) -> 
 async def page_of_runs(
     service: RunService, where: RunFilter, cursor: str | None, limit: int
 ) -> Page[RunWire]:
-    after = decode_cursor(cursor, tuple[int, int])
+    after = place_of(service.runtime.cell, cursor, tuple[int, int])
     where = replace(where, shown_at=service.store.now())
     rows = await service.store.list_runs(where, after=after, limit=limit + 1)
     shown = rows[:limit]
-    following = cursor_of(shown[-1].created_at, shown[-1].key) if len(rows) > limit else None
+    following = (
+        cursor_of(service.runtime.cell, shown[-1].created_at, shown[-1].key) if len(rows) > limit else None
+    )
     items = [run_wire(row) for row in await shown_runs(service.store, shown)]
     return Page(items=items, next=following)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.api.auth.rights import Right
-from holdfast.api.pagination import Page, cursor_of, decode_cursor
+from holdfast.api.pagination import Page, cursor_of, place_of
 from holdfast.api.pipelines import whole_input
 from holdfast.api.problems import no_right
 from holdfast.api.program_lookup import find_program
@@ -163,7 +163,7 @@ async def list_pending_runs(call: ApiCall, query: ListPending) -> Page[PendingWi
         tenant=call.tenant,
         thread=query.thread,
         starter=call.actor.id if query.mine else None,
-        after=decode_cursor(query.cursor, tuple[int, int]),
+        after=place_of(call.hf.cell, query.cursor, tuple[int, int]),
         limit=query.limit,
     )
     items = [
@@ -179,7 +179,7 @@ async def list_pending_runs(call: ApiCall, query: ListPending) -> Page[PendingWi
         )
         for each in found
     ]
-    return Page(items=items, next=None if following is None else cursor_of(*following))
+    return Page(items=items, next=None if following is None else cursor_of(call.hf.cell, *following))
 
 
 @routes.get("/runs/{run}", needs=Right.runs_read, more=(304,), raises=_MISSING)

@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.api.auth.rights import Right
 from holdfast.api.masked_values import require_unmasked
-from holdfast.api.pagination import Cursor, Limit, Page, cursor_of, decode_cursor
+from holdfast.api.pagination import Cursor, Limit, Page, cursor_of, place_of
 from holdfast.api.program_lookup import is_visible_to_tenant
 from holdfast.api.routing import ApiCall, ApiReply, Routes
 from holdfast.api.schemas.schedules import (
@@ -47,7 +47,7 @@ class NextInstantsQuery(msgspec.Struct, kw_only=True):
 @routes.get("/schedules", needs=Right.schedules_read)
 async def list_schedules(call: ApiCall, query: ListSchedules) -> Page[ScheduleWire]:
     """The tenant's schedules, by name."""
-    after = decode_cursor(query.cursor, tuple[str])
+    after = place_of(call.hf.cell, query.cursor, tuple[str])
     schedules = await call.hf.schedules()
     found = [
         each for each in await schedules.list(tenant=call.tenant) if after is None or each.name > after[0]
@@ -55,7 +55,7 @@ async def list_schedules(call: ApiCall, query: ListSchedules) -> Page[ScheduleWi
     shown = found[: query.limit]
     return Page(
         items=[schedule_wire(each) for each in shown],
-        next=cursor_of(shown[-1].name) if len(found) > len(shown) else None,
+        next=cursor_of(call.hf.cell, shown[-1].name) if len(found) > len(shown) else None,
     )
 
 

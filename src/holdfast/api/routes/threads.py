@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from holdfast.api.auth.rights import Right
-from holdfast.api.pagination import Cursor, Limit, Page, cursor_of, decode_cursor
+from holdfast.api.pagination import Cursor, Limit, Page, cursor_of, place_of
 from holdfast.api.routes.run_list import page_of_runs
 from holdfast.api.routes.runs import run_reply, send_input, start_from_request
 from holdfast.api.routing import ApiCall, ApiReply, Routes
@@ -72,12 +72,14 @@ class ListThreads(msgspec.Struct, kw_only=True):
 async def list_threads(call: ApiCall, query: ListThreads) -> Page[ThreadWire]:
     """The tenant's threads, the one with the newest run first."""
     service = await call.runs()
-    place = decode_cursor(query.cursor, tuple[int, str])
+    place = place_of(call.hf.cell, query.cursor, tuple[int, str])
     found = await service.threads(tenant=call.tenant, after=place, limit=query.limit + 1)
     shown = found[: query.limit]
     return Page(
         items=[_thread(row) for row in shown],
-        next=cursor_of(shown[-1].last_run_at, shown[-1].id) if len(found) > len(shown) else None,
+        next=cursor_of(call.hf.cell, shown[-1].last_run_at, shown[-1].id)
+        if len(found) > len(shown)
+        else None,
     )
 
 

@@ -17,7 +17,7 @@ from holdfast.frontends.document.limits import (
     TOO_MANY_VALUES,
     has_more_values,
 )
-from holdfast.frontends.document.source import Place, PlaceTable, TextProblem
+from holdfast.frontends.document.source import PlaceTable, TextPlace, TextProblem
 from holdfast.types.text import clean_text
 
 _scan_string: Callable[[str, int, bool], tuple[str, int]] = getattr(decoder, "scanstring")  # noqa: B009
@@ -73,7 +73,7 @@ class _Scanner:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.places: dict[tuple[tuple[str | int, ...], bool], Place] = {}
+        self.places: dict[tuple[tuple[str | int, ...], bool], TextPlace] = {}
         self.problems: list[TextProblem] = []
         self._lines = [0, *(match.end() for match in re.finditer("\n", text))]
 
@@ -98,9 +98,9 @@ class _Scanner:
         if sign == '"':
             value, end = _scan_string(self.text, at + 1, True)
             inline = end - at - 2 == len(value)
-            self.places[path, False] = Place(line, column, inline, 1)
+            self.places[path, False] = TextPlace(line, column, inline, 1)
             return end
-        self.places[path, False] = Place(line, column)
+        self.places[path, False] = TextPlace(line, column)
         if sign == "{":
             return self._items(at, path)
         if sign == "[":
@@ -122,7 +122,7 @@ class _Scanner:
                 self.problems.append(
                     TextProblem("duplicate-key", message, line, column, "remove one of them")
                 )
-            self.places[here, True] = Place(line, column, True, 1)
+            self.places[here, True] = TextPlace(line, column, True, 1)
             at = self._skip(self._value(self._skip(self._skip(after) + 1), here))
             if self.text[at] == ",":
                 at = self._skip(at + 1)

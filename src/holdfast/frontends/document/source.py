@@ -18,7 +18,7 @@ class TextProblem(ValueError):
         self.rule, self.message, self.line, self.column, self.fix = rule, message, line, column, fix
 
 
-class Place(NamedTuple):
+class TextPlace(NamedTuple):
     """`inline`: the text stands on one line as it is, so that a column inside of it can be told; it begins
     `indent` characters after the place, behind the quote."""
 
@@ -28,7 +28,7 @@ class Place(NamedTuple):
     indent: int = 0
 
 
-PlaceTable: TypeAlias = Mapping[tuple[tuple[str | int, ...], bool], Place]
+PlaceTable: TypeAlias = Mapping[tuple[tuple[str | int, ...], bool], TextPlace]
 """By path and whether the key is meant."""
 
 
@@ -44,7 +44,7 @@ class DocumentSource:
     def _places(self) -> PlaceTable:
         return self._find(self.text)
 
-    def place(self, path: tuple[Any, ...], *, on_key: bool = False) -> Place:
+    def place(self, path: tuple[Any, ...], *, on_key: bool = False) -> TextPlace:
         """Of the value, or of the nearest value around it that is written down."""
         if on_key and (path, True) in self._places:
             return self._places[path, True]
@@ -52,4 +52,4 @@ class DocumentSource:
             found = self._places.get((path[:size], False))
             if found is not None:
                 return found
-        return Place(1, 1)
+        return TextPlace(1, 1)

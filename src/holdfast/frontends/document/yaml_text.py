@@ -21,7 +21,7 @@ from holdfast.frontends.document.limits import (
     MAX_PROBLEMS,
     TOO_MANY_VALUES,
 )
-from holdfast.frontends.document.source import Place, PlaceTable, TextProblem
+from holdfast.frontends.document.source import PlaceTable, TextPlace, TextProblem
 from holdfast.frontends.document.yaml_surrogates import MovedEscapes
 from holdfast.types.text import clean_text
 
@@ -101,7 +101,7 @@ class _Anchored(NamedTuple):
 class _Reader:
     def __init__(self, text: str, *, places: bool, most: int) -> None:
         self.text, self._most = text, most
-        self.places: dict[tuple[tuple[str | int, ...], bool], Place] = {}
+        self.places: dict[tuple[tuple[str | int, ...], bool], TextPlace] = {}
         self.problems: list[TextProblem] = []
         self._with_places = places
         self._open: list[_Open] = []
@@ -251,7 +251,7 @@ class _Reader:
         around.size += _size(key)
         if self._with_places:
             quoted = event.style in ("'", '"')
-            place = Place(event.start_mark.line + 1, event.start_mark.column + 1, True, int(quoted))
+            place = TextPlace(event.start_mark.line + 1, event.start_mark.column + 1, True, int(quoted))
             self.places[(*around.path, str(key)), True] = place
 
     def _alias(self, event: Any) -> None:
@@ -310,7 +310,7 @@ class _Reader:
             text: Any = getattr(event, "value", None)
             # The column inside of a text is known where it stands as it is.
             as_it_is = inline and mark.line == end.line and end.column - mark.column == len(text) + 2 * quoted
-            self.places[path, False] = Place(mark.line + 1, mark.column + 1, as_it_is, quoted)
+            self.places[path, False] = TextPlace(mark.line + 1, mark.column + 1, as_it_is, quoted)
         return path
 
     def _refuse_tag(self, event: Any) -> None:

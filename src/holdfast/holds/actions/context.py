@@ -18,6 +18,7 @@ from holdfast.holds.permissions.grantors import GrantorLookup
 from holdfast.holds.permissions.permission_facts import permission_facts
 from holdfast.holds.queries.audit import records_of
 from holdfast.store.protocols import Store
+from holdfast.types.cursor import DEFAULT_CELL
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import HoldId, is_id
 from holdfast.types.terms import Actor, Assignee
@@ -59,6 +60,7 @@ class HoldContext:
         self.guardrails = guardrails
         self.scan = scan
         self.pace = pace
+        self.cell = DEFAULT_CELL  # set by the instance
         # Set by the instance, which has the blob store; without it files are refused.
         self.attachments: AttachmentStore | None = None
         self.deployments = Deployments(store)

@@ -23,7 +23,7 @@ from holdfast.types.clock import require_moment
 from holdfast.types.ids import DEFAULT_TENANT
 
 
-class TenantDirectory:
+class PeopleOfTenant:
     """The directory of one tenant; immutable."""
 
     def __init__(
@@ -110,7 +110,7 @@ class FileDirectory:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self._stamp = self._stamp_now()
-        self._books: dict[str, TenantDirectory] | None = _read(self.path)
+        self._books: dict[str, PeopleOfTenant] | None = _read(self.path)
 
     async def person(self, tenant: str, ref: str) -> Person | None:
         return self._book(tenant).person(ref)
@@ -127,7 +127,7 @@ class FileDirectory:
     async def stands_in_for(self, tenant: str, ref: str, now: int) -> Sequence[Person]:
         return self._book(tenant).stands_in_for(ref, now)
 
-    def _book(self, tenant: str) -> TenantDirectory:
+    def _book(self, tenant: str) -> PeopleOfTenant:
         stamp = self._stamp_now()
         if stamp != self._stamp:
             self._stamp = stamp
@@ -137,9 +137,9 @@ class FileDirectory:
             raise DirectoryUnavailableError(
                 "the directory file is not valid.", hint="Correct the file; the log names it and the problem."
             )
-        return self._books.get(tenant) or TenantDirectory()
+        return self._books.get(tenant) or PeopleOfTenant()
 
-    def _again(self) -> dict[str, TenantDirectory] | None:
+    def _again(self) -> dict[str, PeopleOfTenant] | None:
         try:
             return _read(self.path)
         except SettingsError as error:
@@ -154,7 +154,7 @@ class FileDirectory:
         return found.st_ino, found.st_mtime_ns, found.st_size
 
 
-def _read(path: Path) -> dict[str, TenantDirectory]:
+def _read(path: Path) -> dict[str, PeopleOfTenant]:
     try:
         content = msgspec.convert(_decoded(path), type=_File)
     except (OSError, UnicodeDecodeError) as error:
@@ -186,14 +186,14 @@ def _from_yaml(text: bytes, path: Path) -> Any:
         ) from error
 
 
-def _book(tenant: _Tenant, place: str) -> TenantDirectory:
+def _book(tenant: _Tenant, place: str) -> PeopleOfTenant:
     named = Counter(name for each in tenant.people for name in {person_key(each.id), person_key(each.email)})
     twice = sorted(name for name, count in named.items() if name and count > 1)
     if twice:
         raise SettingsError(
             f"{place}: {', '.join(twice)} is defined twice.", hint="A name or address belongs to one person."
         )
-    book = TenantDirectory(map(_person, tenant.people), _circles(tenant.groups), _circles(tenant.roles))
+    book = PeopleOfTenant(map(_person, tenant.people), _circles(tenant.groups), _circles(tenant.roles))
     strangers = book.unknown_members()
     if strangers:
         raise SettingsError(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
@@ -14,6 +12,7 @@ from holdfast.holds.actions.context import HoldContext
 from holdfast.holds.permissions.actor import ActorMemberships, assignees_of
 from holdfast.holds.permissions.assignees import DELEGATED, UNROUTED, person_key
 from holdfast.model.breakpoints import TYPE as BREAKPOINT
+from holdfast.types.cursor import decode_cursor, encode_cursor
 from holdfast.types.hold import UNASKED, HoldFilter, HoldOrder, HoldRow
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import MANAGE, OVERRIDE, RESOLVE, VIEW, Actor
@@ -60,7 +59,7 @@ async def list_holds(
 ) -> HoldPage:
     """Of the actor's tenant, and only what they may see. `where` restricts the view.
 
-    Raises InputError for an unknown view or an invalid cursor."""
+    Raises InputError for an unknown view or an invalid cursor, OtherCellError for that of another cell."""
     if not 1 <= limit <= MAX_LIMIT:
         raise InputError(f"limit must be 1 to {MAX_LIMIT}, not {limit}.")
     now = ctx.now()
@@ -71,10 +70,10 @@ async def list_holds(
     place: Any = None
     # One more than asked for, to see whether there is a next page.
     async for row, at in _visible_rows(
-        ctx, standing, found, now, after=_read_cursor(cursor), limit=limit + 1
+        ctx, standing, found, now, after=_read_cursor(ctx.cell, cursor), limit=limit + 1
     ):
         if len(rows) == limit:
-            return HoldPage(tuple(rows), _cursor(place))
+            return HoldPage(tuple(rows), encode_cursor(ctx.cell, place))
         rows.append(row)
         place = at
     return HoldPage(tuple(rows))
@@ -215,17 +214,12 @@ def _wanted(where: HoldFilter, each: tuple[str, str]) -> bool:
 # ---------------------------------------------------------------------- cursors
 
 
-def _cursor(place: Any) -> str:
-    return base64.urlsafe_b64encode(msgspec.json.encode(place)).decode().rstrip("=")
-
-
-def _read_cursor(cursor: str | None) -> Any:
+def _read_cursor(cell: str, cursor: str | None) -> Any:
     if cursor is None:
         return None
     try:
-        found = msgspec.json.decode(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
-    except (binascii.Error, ValueError, msgspec.DecodeError):
-        found = None
-    if not isinstance(found, list):
-        raise InputError("this is not a cursor of a list of holds.", hint="Start again without a cursor.")
-    return found  # pyright: ignore[reportUnknownVariableType]
+        return decode_cursor(cell, cursor)
+    except ValueError:
+        raise InputError(
+            "this is not a cursor of a list of holds.", hint="Start again without a cursor."
+        ) from None

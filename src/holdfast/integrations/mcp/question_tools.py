@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from holdfast.api.auth.rights import Right
-from holdfast.api.pagination import cursor_of, decode_cursor
+from holdfast.api.pagination import cursor_of, place_of
 from holdfast.api.problems import HttpError
 from holdfast.api.routes.runs import start_from_request
 from holdfast.api.schemas.runs import CreateRun
@@ -155,11 +155,13 @@ async def list_questions(agent: McpCaller, given: ListQuestionsInput, progress: 
     status = () if given.status == "any" else (HoldStatus(given.status),)
     own = (agent.call.actor.id,)
     where = HoldFilter(tenant=agent.call.tenant, flow=(NAME,), started_by=own, status=status)
-    after: Any = decode_cursor(given.cursor, list[Any])
+    after: Any = place_of(agent.call.hf.cell, given.cursor, list[Any])
     page = await people.store.list_holds(where, order=HoldOrder.newest, after=after, limit=given.limit + 1)
     items = [await view_question(agent, row) for row, _ in page[: given.limit]]
     more = len(page) > given.limit
-    return McpQuestionList(items=items, next=cursor_of(*page[given.limit - 1][1]) if more else None)
+    return McpQuestionList(
+        items=items, next=cursor_of(agent.call.hf.cell, *page[given.limit - 1][1]) if more else None
+    )
 
 
 @tools.tool(needs=Right.runs_write, destroys=True, repeats=True)

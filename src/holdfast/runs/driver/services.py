@@ -24,6 +24,7 @@ from holdfast.store.blob.objects import Objects
 from holdfast.store.protocols import Store
 from holdfast.store.rows import NewRun, RunRow
 from holdfast.types.clock import Clock, SharedClock
+from holdfast.types.cursor import DEFAULT_CELL
 from holdfast.types.fleet import BlockedEntity
 from holdfast.types.ids import DEFAULT_TENANT, RunId
 from holdfast.types.record import Record, Side
@@ -180,6 +181,10 @@ class RunServices:
         self.starter: RunStarter | None = None
         # What new runs go to instead of the built-in workers; set by the instance.
         self.engine: RunEngine | None = None
+        # The place that the store is in; set by the instance.
+        self.cell = DEFAULT_CELL
+        # Raises TenantNotPlacedError for a tenant that is elsewhere; None: all are here.
+        self.require_tenant: Callable[[str], Awaitable[object]] | None = None
         self.sweeper = options.get("sweeper") or HoldSweeper(store, self.clock)
         self.people = options.get("people") or HoldService(store)
         self.attachments = self.people.ctx.attachments = BlobAttachments(self.blobs)

@@ -36,6 +36,7 @@ def command_lines() -> list[list[str]]:
     """Every command line that a container is started with."""
     compose = documents("compose.yaml")[0]
     lines = [each["command"] for each in compose["services"].values() if each.get("image") == "holdfast"]
+    lines.append(documents("compose.temporal.yaml")[0]["services"]["engine"]["command"])
     for name in PODS:
         for document in documents(name):
             pod = document.get("spec", {}).get("template", {}).get("spec", {})
@@ -45,7 +46,7 @@ def command_lines() -> list[list[str]]:
 
 def test_every_command_line_is_one_that_the_program_takes(capsys: pytest.CaptureFixture[str]) -> None:
     lines = command_lines()
-    assert {line[0] for line in lines} == {"serve", "worker", "migrate", "top"}
+    assert {line[0] for line in lines} == {"serve", "worker", "migrate", "top", "engine"}
     for line in lines:
         # All options are read before the help is shown: one that is not there is an error.
         assert run([*line, "--help"]) == 0, (line, capsys.readouterr().err)

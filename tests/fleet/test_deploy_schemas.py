@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from holdfast.api.auth.settings import read_sign_in
+from holdfast.drivers.temporal.address import parse_address
 from tests.services import absent, manifests
 
 ROOT = Path(__file__).parents[2]
@@ -49,6 +50,20 @@ def test_compose_file_fits_the_specification_and_a_wrong_one_does_not() -> None:
     assert manifests.compose_problems(compose()) == []
     wrong = compose()
     wrong["services"]["server"]["restarts"] = "always"
+    assert manifests.compose_problems(wrong) != []
+
+
+def test_compose_file_with_a_temporal_cluster_fits_the_specification_and_the_other_one() -> None:
+    found = documents(DEPLOY / "compose.temporal.yaml")[0]
+    assert manifests.compose_problems(found) == []
+    for name, service in found["services"].items():
+        # What is new says what it is; the others are those of compose.yaml.
+        assert ("image" in service) == (name not in compose()["services"]), name
+        assert service.get("depends_on", {}).keys() <= (found["services"] | compose()["services"]).keys()
+    address = found["services"]["worker"]["environment"]["HOLDFAST_ENGINE"]
+    assert parse_address(address.removeprefix("${ENGINE:-").removesuffix("}")).host == "temporal"
+    wrong = copy.deepcopy(found)
+    wrong["services"]["temporal"]["restarts"] = "always"
     assert manifests.compose_problems(wrong) != []
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 import pytest
 
@@ -16,6 +18,7 @@ from holdfast.drivers.temporal.worker import RUNNER
 from holdfast.drivers.temporal.workflow import RunWorkflow
 from holdfast.errors import ProjectionConflictError
 from holdfast.types.ids import RunId
+from tests.temporal import golden_histories
 from tests.temporal.runs import engine_of, run, settled, workers
 from tests.temporal.test_runs import asks
 
@@ -51,3 +54,27 @@ async def test_records_in_the_store_are_compared_and_never_replaced(sqlite: str,
         with pytest.raises(ProjectionConflictError, match="record 1 of the store is not what"):
             await projector.append(program, unwritten)
         assert await service.store.read(RunId(waiting.run_id)) == records
+
+
+@pytest.mark.covers("TD-34")
+@pytest.mark.parametrize("file", golden_histories.files(), ids=lambda file: file.name.partition(".")[0])
+async def test_golden_history_replays_to_the_same_decisions(file: Path) -> None:
+    """If it does not: keep the old rule for runs that began with it (golden_histories.py says more)."""
+    await golden_histories.replay(golden_histories.read(file))
+
+
+@pytest.mark.covers("TD-34")
+async def test_changed_decision_is_found_by_a_golden_history(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert len(golden_histories.files()) > 10
+    history = golden_histories.read(golden_histories.FOLDER / "asks.json.gz")
+    with monkeypatch.context() as planted:
+        # Another activity is started.
+        planted.setattr(RunWorkflow, "_carries_much", lambda _self: True)
+        with pytest.raises(Exception, match=r"(?i)non-?determinis"):
+            await golden_histories.replay(history)
+    with monkeypatch.context() as planted:
+        # The same activities, with other records.
+        now = RunWorkflow._now
+        planted.setattr(RunWorkflow, "_now", lambda self: now(self) + 1)
+        with pytest.raises(AssertionError, match="given something else"):
+            await golden_histories.replay(history)

@@ -1,0 +1,117 @@
+"""Golden histories: python -m tests.temporal.golden_histories
+
+Records one history of each flow of the suite into tests/temporal/histories/v1 (files that exist are left
+alone). They replay with every later version: a release that changes a decision has to keep the old rule for
+runs that began before. Before the first release with this engine they may be deleted and recorded again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from temporalio.client import WorkflowHistory
+from temporalio.worker import (
+    Interceptor,
+    Replayer,
+    StartActivityInput,
+    UnsandboxedWorkflowRunner,
+    WorkflowInboundInterceptor,
+    WorkflowInterceptorClassInput,
+    WorkflowOutboundInterceptor,
+)
+
+from holdfast import Holdfast
+from holdfast.drivers.temporal.workflow import RunWorkflow
+from holdfast.testing.conformance.flows import FLOWS
+from tests.services import temporal
+from tests.temporal.runs import engine_of, run, settled, workers
+from tests.temporal.test_runs import asks
+
+FOLDER = Path(__file__).parent / "histories" / "v1"
+LARGEST = 400
+"""Events of a history that is kept: each decision is in a short one."""
+
+
+def files() -> list[Path]:
+    return sorted(FOLDER.glob("*.json.gz"))
+
+
+def read(file: Path) -> WorkflowHistory:
+    return WorkflowHistory.from_json(file.name.partition(".")[0], gzip.decompress(file.read_bytes()).decode())
+
+
+class _Inputs(Interceptor):
+    """What the workflow gives its activities. The vendor's check compares only which ones it starts."""
+
+    def __init__(self) -> None:
+        self.found: list[bytes] = []
+
+    def workflow_interceptor_class(
+        self,
+        input: WorkflowInterceptorClassInput,  # noqa: A002
+    ) -> type[WorkflowInboundInterceptor]:
+        found = self.found
+
+        class Outbound(WorkflowOutboundInterceptor):
+            def start_activity(self, input: StartActivityInput) -> Any:  # noqa: A002
+                found.append(input.args[0])
+                return super().start_activity(input)
+
+        class Inbound(WorkflowInboundInterceptor):
+            def init(self, outbound: WorkflowOutboundInterceptor) -> None:
+                super().init(Outbound(outbound))
+
+        return Inbound
+
+
+async def replay(history: WorkflowHistory) -> None:
+    """Raises if the workflow decides something else than the history has."""
+    inputs = _Inputs()
+    replayer = Replayer(
+        workflows=[RunWorkflow], workflow_runner=UnsandboxedWorkflowRunner(), interceptors=[inputs]
+    )
+    await replayer.replay_workflow(history)
+    recorded = [
+        event.activity_task_scheduled_event_attributes.input.payloads[0].data
+        for event in history.events
+        if event.HasField("activity_task_scheduled_event_attributes")
+    ]
+    assert sorted(inputs.found) == sorted(recorded), "an activity is given something else than before"
+
+
+async def record() -> None:
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    cases = [(case.name, case.build(), case.given) for case in FLOWS] + [("asks", asks(), None)]
+    engine = temporal.server().address()
+    with tempfile.TemporaryDirectory() as place:
+        async with (
+            Holdfast(f"sqlite:{place}/h.db", engine=engine) as hf,
+            workers(hf, *(flow for _, flow, _ in cases)),
+        ):
+            client = await (await engine_of(hf)).client()
+            for name, flow, given in cases:
+                file = FOLDER / f"{name}.json.gz"
+                if file.exists():
+                    continue
+                ended = await run(flow, hf, given)
+                if ended.holds:
+                    await (await hf.service()).answer(ended.holds[0].id, "yes")
+                    await settled(flow, hf, ended.run_id)
+                history = await client.get_workflow_handle(ended.run_id).fetch_history()
+                if len(history.events) > LARGEST:
+                    continue
+                try:
+                    await replay(history)
+                except Exception as error:
+                    # Large payloads are in blobs of a store that is gone.
+                    print(f"{name} is left out: {str(error)[:100]}")
+                    continue
+                file.write_bytes(gzip.compress(history.to_json().encode(), mtime=0))
+
+
+if __name__ == "__main__":
+    asyncio.run(record())

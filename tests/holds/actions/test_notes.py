@@ -80,6 +80,12 @@ async def test_watched_and_snoozed_holds_are_in_views_of_their_own(scene: Scene)
     await scene.holds.snooze(DANA, row.id, timedelta(hours=1))
     await scene.holds.unsnooze(DANA, row.id)
     assert await seen(DANA, "mine") == [row.id]
+    # The history does not end with a snooze that is over; what was not there does not end.
+    await scene.holds.unsnooze(DANA, row.id)
+    marks = [
+        each.action for each in await scene.audit(row) if "snooze" in each.action or "watch" in each.action
+    ]
+    assert marks == ["watched", "snoozed", "unwatched", "snoozed", "unsnoozed"]
     with pytest.raises(InputError, match="past"):
         await scene.holds.snooze(DANA, row.id, scene.clock.now())
     with pytest.raises(InputError, match="zone"):

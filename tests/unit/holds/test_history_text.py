@@ -49,6 +49,8 @@ CASES: list[tuple[str, str, dict[str, Any], str]] = [
         {"action": "view", "code": "forbidden"},
         "eve was not allowed to view: the right to do so is missing",
     ),
+    ("user:dana", "unsnoozed", {}, "dana ended the snooze"),
+    ("user:dana", "unwatched", {}, "dana stopped watching it"),
     (
         "user:dana",
         "refused",

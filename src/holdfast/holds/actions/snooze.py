@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.errors import InputError
 from holdfast.holds.actions.audit_entries import entry
 from holdfast.holds.actions.change import change, load
-from holdfast.holds.actions.comments import drop_note, note_change
+from holdfast.holds.actions.comments import note_change
 from holdfast.holds.actions.context import HoldContext
 from holdfast.holds.permissions.assignees import person_key
 from holdfast.types.clock import iso
@@ -19,7 +19,7 @@ async def watch(ctx: HoldContext, actor: Actor, hold: str) -> None:
 
 
 async def unwatch(ctx: HoldContext, actor: Actor, hold: str) -> None:
-    await drop_note(ctx, actor, hold, "watch")
+    await _unmark(ctx, actor, hold, "watch", "unwatched")
 
 
 async def snooze(ctx: HoldContext, actor: Actor, hold: str, until: int) -> None:
@@ -33,7 +33,7 @@ async def snooze(ctx: HoldContext, actor: Actor, hold: str, until: int) -> None:
 
 
 async def unsnooze(ctx: HoldContext, actor: Actor, hold: str) -> None:
-    await drop_note(ctx, actor, hold, "snooze")
+    await _unmark(ctx, actor, hold, "snooze", "unsnoozed")
 
 
 async def mark_seen(ctx: HoldContext, actor: Actor, hold: str) -> None:
@@ -53,5 +53,17 @@ async def _mark(
         note = Note(hold=row.id, kind=kind, slot=slot, person=actor.id, at=now, until=until)
         submission = {"until": iso(until)} if until is not None else {}
         return note_change(row, now, notes=(note,), audit=(entry(row, actor.id, action, now, **submission),))
+
+    await change(ctx, actor, hold, kind, decide)
+
+
+async def _unmark(ctx: HoldContext, actor: Actor, hold: str, kind: str, action: str) -> None:
+    """Also for a hold that the actor may no longer see. The history says that the mark has ended."""
+    slot = person_key(actor.id)
+
+    async def decide(row: HoldRow, now: int) -> HoldChange:
+        known = await ctx.store.hold_notes(row.id, kinds=(kind,))
+        audit = (entry(row, actor.id, action, now),) if any(note.slot == slot for note in known) else ()
+        return note_change(row, now, drop_notes=((kind, slot),), audit=audit)
 
     await change(ctx, actor, hold, kind, decide)

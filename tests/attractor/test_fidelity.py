@@ -184,6 +184,16 @@ async def test_budgets_hold_whatever_the_context_is(hf: Holdfast, tmp_path: Path
         assert tokens(result) > BUDGETS[mode] * 0.8
 
 
+@pytest.mark.covers("CP2-I4")
+async def test_value_of_an_output_keeps_its_end(hf: Holdfast, tmp_path: Path) -> None:
+    heard: Heard = {}
+    stages = 't [shape=parallelogram, tool_command="yes banner | head -n 5000; echo 3 passed"]; a;'
+    await run(hf, line(stages, "t", "a"), tmp_path, backend=listener(heard))
+    (value,) = [each for each in heard["a"][0].splitlines() if each.startswith("- tool.output: ")]
+    assert value.startswith("- tool.output: …")
+    assert value.endswith("banner 3 passed")
+
+
 @pytest.mark.covers("AT-136")
 def test_the_specifications_budgets() -> None:
     assert [BUDGETS[f"summary:{size}"] for size in ("low", "medium", "high")] == [600, 1500, 3000]

@@ -104,6 +104,16 @@ async def test_sleeping_runs_and_missing_means_say_until_when_and_what() -> None
     assert "--backend [NAME=]SPEC" in found.todo[0]
 
 
+def test_failure_that_was_repaired_is_not_shown_as_the_error_of_a_run(cli: Cli) -> None:
+    test = (
+        f"""t [{TOOL}="test -e ok || {{ echo red; exit 1; }}"]; fix [{TOOL}="touch ok"]; g [shape=hexagon];"""
+    )
+    links = 'start -> t; t -> g [condition="outcome=success"]; t -> fix [condition="outcome=fail"]; fix -> t;'
+    run = started(cli, dot(test, f"{links} g -> done [label=Yes]; g -> fix [label=No]"))
+    found = cli("show", run, "--json").json
+    assert (found["run"]["status"], found["error"]) == ("pending_input", None)
+
+
 def test_run_without_a_worker_says_what_it_needs(cli: Cli) -> None:
     Path("x.dot").write_text(dot('g [shape=hexagon, label="Ship it?"]; a;', LINKS))
     run = cli("run", "x.dot", "--backend", "mine=cli:cat", "--detach", "--json").json["id"]

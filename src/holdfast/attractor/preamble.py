@@ -55,6 +55,8 @@ _SILENT: Final = frozenset(
 _OWN: Final = ("internal.", "graph.", "stage.output.")
 # Keys that come first if not all fit.
 _FIRST: Final = ("failure_reason", "last_response", "human.", "parallel.", "tool.")
+# What commands wrote: its end says how they ended.
+_OUTPUT: Final = "tool."
 FAN_IN: Final = "parallel.fan_in"
 _PASSED: Final = frozenset({"success", "partial_success"})
 
@@ -267,11 +269,21 @@ def _values(values: Mapping[str, Any]) -> list[tuple[str, str]]:
     keys = [key for key in values if key not in _SILENT and not key.startswith(_OWN)]
     found = ((key, values[key]) for key in sorted(keys, key=_order))
     # Cut before it is made one line: a value may have millions of characters.
-    return [(key, one_line(_plain(value)[:_LONGEST])) for key, value in found if not _empty(value)]
+    return [(key, one_line(_longest(key, _plain(value)))) for key, value in found if not _empty(value)]
+
+
+def _longest(key: str, text: str) -> str:
+    return text[-_LONGEST:] if key.startswith(_OUTPUT) else text[:_LONGEST]
 
 
 def _value_lines(values: Iterable[tuple[str, str]], clip: int) -> list[str]:
-    return [f"- {clipped(key, 80)}: {clipped(text, clip)}" for key, text in values]
+    return [f"- {clipped(key, 80)}: {_value(key, text, clip)}" for key, text in values]
+
+
+def _value(key: str, text: str, clip: int) -> str:
+    if not key.startswith(_OUTPUT) or len(text) <= clip:
+        return clipped(text, clip)
+    return f"…{text[-max(1, clip - 1) :]}"
 
 
 def _order(key: str) -> tuple[int, str]:

@@ -31,6 +31,12 @@ def last_error(row: RunRow, line: Timeline) -> str:
         return ""
     if row.error and not any(visit.error_text == row.error for visit in failed):
         return row.error
+    if row.status is not RunStatus.failed:
+        # A failure that the run has repaired since is one of its visits, and not what is wrong with it now.
+        ended = {
+            visit.label: visit for visit in line.visits.all() if visit.state in ("done", "failed", "unknown")
+        }
+        failed = [visit for visit in failed if ended[visit.label] is visit]
     return f"node {shown_name(failed[-1].label, line.graph)}: {failed[-1].error_text}" if failed else ""
 
 

@@ -314,9 +314,8 @@ def test_the_json_of_show_is_one_document_with_what_the_page_names(cli: Cli, new
     reply = json.loads(cli("show", news, "--json").out)
 
     assert list(reply) == [
-        "run", "stored", "state", "artifacts", "error", "damaged", "holds", "children", "costs", "graph",
-        "timeline",
-        "records",
+        "run", "stored", "state", "artifacts", "error", "damaged", "holds", "children", "engine", "costs",
+        "graph", "timeline", "records",
     ]  # fmt: skip
     assert {node["id"] for node in reply["graph"]["nodes"]} >= {"gather", "each", "desked", "ask", "publish"}
 

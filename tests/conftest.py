@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from tests.reporting import MinutesPerFolder, PlainNodeIds, receive_interrupts
 from tests.services.sqlite_files import copy_new_files
 
 # The machine may be busy: a slow example is not a wrong one. The per-test timeout still holds.
-settings.register_profile("default", deadline=None, print_blob=True)
+settings.register_profile("default", deadline=None, print_blob=True, max_examples=50)
 settings.register_profile("soak", settings.get_profile("default"), max_examples=2000)
 settings.load_profile("default")
 # Whether the web app is built in this checkout decides no test: those of the app ask for it.
@@ -73,8 +74,17 @@ SOME_ON_MARIADB = {
 SOME = {"postgres": (ON_POSTGRES, SOME_ON_POSTGRES), "mariadb": (ON_MARIADB, SOME_ON_MARIADB)}
 
 
+# In these folders a test that runs on SQLite runs in memory with the soak: what a store promises is proved on
+# every store by tests/conformance, and whole flows by the files that are named here.
+ONCE = frozenset({"agents", "bad_input", "flows", "holds", "runtime", "versions"})
+IN_MEMORY_TOO = frozenset({"alike", "asks", "flow_list", "model", "resume", "two_folds", "worker"})
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    found = {item.nodeid for item in items}
     for item in items:
+        if has_twin_on_sqlite(item, found):
+            item.add_marker(pytest.mark.soak)
         stem = item.path.stem.removeprefix("test_")
         parameters = set(item.name.partition("[")[2].rstrip("]").split("-"))
         for store, (whole, some) in SOME.items():
@@ -82,6 +92,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             if not always and store in parameters and not parameters & some.get(stem, set()):
                 item.add_marker(pytest.mark.soak)
     long_first(items)
+
+
+def has_twin_on_sqlite(item: pytest.Item, found: set[str]) -> bool:
+    """Runs in memory, beside the same test on SQLite."""
+    test, _, parameters = item.nodeid.partition("[")
+    if "memory" not in parameters or item.path.stem.removeprefix("test_") in IN_MEMORY_TOO:
+        return False
+    folder = item.path.relative_to(item.config.rootpath).parts[1]
+    twin = test + re.sub(r"(?<=[\[-])memory(?=[\]-])", "sqlite", f"[{parameters}")
+    return folder in ONCE and twin != item.nodeid and twin in found
 
 
 def pytest_collection(session: pytest.Session) -> None:
@@ -96,6 +116,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> GroupsOnce |
 def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
+    # Each 700 new objects by default: 4 % of the time of short tests.
+    gc.set_threshold(20_000, 10, 10)
     gc.enable()
 
 

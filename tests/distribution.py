@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
-from pathlib import Path
+from collections import Counter
+from pathlib import Path, PurePath, PurePosixPath
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,8 +22,18 @@ LONG = frozenset({
     "api/test_browser", "api/test_js_browser", "api/test_js_client", "api/test_openapi_tools",
     "api/test_schemathesis", "cli/test_new", "docs/test_pages", "docs/test_types", "fleet/test_backward",
     "fleet/test_dead", "fleet/test_deploy_schemas", "fleet/test_drift_names", "fleet/test_failover",
-    "fleet/test_outages", "fleet/test_promote", "fleet/test_prune", "mcp/test_conformance",
+    "api/test_chain_property", "fleet/test_outages", "fleet/test_promote", "fleet/test_promote_resume",
+    "fleet/test_promote_workers", "fleet/test_prune", "flows/test_scale", "inbox/test_inbox",
+    "inbox/test_inbox_hostile", "inbox/test_inbox_life", "inbox/test_inbox_terminal", "mariadb/test_failover",
+    "mariadb/test_promote", "mcp/test_conformance", "properties/test_runs", "races/test_deaths",
 })  # fmt: skip
+# Folders whose files have many short tests: one process has all of a file, and reads the source of its flows
+# and makes its fixtures once. Elsewhere a test may take as long as such a file.
+SHORT = frozenset({
+    "agents", "api", "attractor", "bad_input", "cli", "conformance", "documents", "flows", "handlers",
+    "holds", "runtime", "storage", "unit", "versions",
+})  # fmt: skip
+MANY = 40
 
 
 class GroupsOnce(LoadGroupScheduling):
@@ -44,19 +55,39 @@ class GroupsOnce(LoadGroupScheduling):
         self._places = {each: n for n, each in enumerate(next(iter(self.registered_collections.values())))}
         super().schedule()
 
+    def _split_scope(self, nodeid: str) -> str:
+        group = super()._split_scope(nodeid)
+        return group if group != nodeid else unit_of(nodeid)
+
     def _assign_work_unit(self, node: WorkerController) -> None:
         group, tests = self.workqueue.popitem(last=False)
         self.assigned_work[node][group] = tests
         node.send_runtest_some([self._places[nodeid] for nodeid, done in tests.items() if not done])
 
 
+def unit_of(nodeid: str) -> str:
+    """What is handed to a process at once, of a test without a group: its file, or the test alone."""
+    file = nodeid.partition("::")[0]
+    folders = PurePosixPath(file).parts
+    is_short = len(folders) > 1 and folders[1] in SHORT and name_of(PurePosixPath(file)) not in LONG
+    return file if is_short else nodeid
+
+
+def name_of(file: PurePath) -> str:
+    return f"{file.parent.name}/{file.stem}"
+
+
 def long_first(items: list[pytest.Item]) -> None:
     """A long test that begins last keeps one process busy while the others have nothing to do. Those with a
-    browser begin first: each of their groups is handed to one process, and takes minutes."""
+    browser begin first: each of their groups is handed to one process, and takes minutes. Then other groups,
+    long tests, and files with many."""
+    tests = Counter(item.path for item in items)
     items.sort(
         key=lambda item: (
             item.path.parent.name != "web",
-            f"{item.path.parent.name}/{item.path.stem}" not in LONG,
+            item.get_closest_marker("xdist_group") is None,
+            name_of(item.path) not in LONG,
+            tests[item.path] < MANY,
         )
     )
 

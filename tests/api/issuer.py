@@ -7,6 +7,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cache
 from typing import Any
 
 import jwt
@@ -23,12 +24,18 @@ NONCE = "nonce-of-this-sign-in"
 LOGOUT = "http://schemas.openid.net/event/backchannel-logout"
 
 
+@cache
+def private_key(name: str) -> rsa.RSAPrivateKey:
+    """Made once in a process: each takes a tenth of a second."""
+    return rsa.generate_private_key(65537, 2048)
+
+
 class Issuer:
     """Discovery and keys over HTTP; tokens are signed by the test."""
 
     def __init__(self) -> None:
-        self.keys = {"one": rsa.generate_private_key(65537, 2048)}
-        self.stranger = rsa.generate_private_key(65537, 2048)
+        self.keys = {"one": private_key("one")}
+        self.stranger = private_key("stranger")
         self.asked = 0
         self.lies: dict[str, Any] = {}
         places = [Route("/.well-known/openid-configuration", self.about), Route("/jwks", self.jwks)]

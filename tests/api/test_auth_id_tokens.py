@@ -10,7 +10,6 @@ from typing import Any
 import jwt
 import msgspec
 import pytest
-from cryptography.hazmat.primitives.asymmetric import rsa
 
 from holdfast.api.auth.oidc import provider as module
 from holdfast.api.auth.oidc.flow import grant_of
@@ -18,7 +17,7 @@ from holdfast.api.auth.oidc.provider import Provider
 from holdfast.api.auth.settings import OidcSettings, parse_sign_in, read_sign_in
 from holdfast.api.problems import HttpError
 from holdfast.errors import SettingsError
-from tests.api.issuer import NONCE, Issuer, issuer_served
+from tests.api.issuer import NONCE, Issuer, issuer_served, private_key
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("SERVER-AUTH-02")]
 
@@ -83,7 +82,7 @@ async def test_good_token_is_believed_and_new_keys_are_found(
     assert (await known.claims(issuer.token(), NONCE))["sub"] == "1"
     assert (await known.claims(issuer.token(aud=["holdfast"], azp="holdfast"), NONCE))["sub"] == "1"
     asked = issuer.asked
-    issuer.keys["two"] = rsa.generate_private_key(65537, 2048)
+    issuer.keys["two"] = private_key("two")
     with pytest.raises(HttpError):  # it has asked just now, and does not at each stranger's word
         await known.claims(issuer.token(kid="two"), NONCE)
     assert issuer.asked == asked

@@ -12,8 +12,11 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-# Effects that take a while are killed in their middle more often.
-LINGER = float(os.environ.get("VICTIM_LINGER", "0"))
+
+def _linger() -> None:
+    """Effects that take a while are killed in their middle more often. Asked each time: the fork server of
+    the tests imports this module before a process has its environment."""
+    time.sleep(float(os.environ.get("VICTIM_LINGER", "0")))
 
 
 class World:
@@ -24,7 +27,7 @@ class World:
     def happens(self, name: str, run: str, **facts: Any) -> None:
         """Something happens: once it is here it has happened, whatever becomes of the process."""
         line = json.dumps({"name": name, "run": run, "pid": os.getpid(), **facts}) + "\n"
-        time.sleep(LINGER)
+        _linger()
         handle = os.open(self.file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:
             os.write(handle, line.encode())
@@ -32,7 +35,7 @@ class World:
                 os.fsync(handle)
         finally:
             os.close(handle)
-        time.sleep(LINGER)
+        _linger()
 
     def lines(self, run: str) -> list[dict[str, Any]]:
         if not self.file.exists():

@@ -33,11 +33,16 @@ flow = parcels(Path({ledger!r}))
 """
 
 
+def moved_mark(ledger: Path) -> Path:
+    return ledger.with_name("moved")
+
+
 def parcels(ledger: Path) -> Flow:
     flow = Flow("parcels", effect="pure")
 
     async def check(s: Any) -> dict[str, Any]:
-        await asyncio.sleep(0.3)
+        # Long enough that a move begins before all are done, however slow the machine is.
+        await asyncio.sleep(0 if moved_mark(ledger).exists() else 1.0)
         return {"checked": True}
 
     async def ship(s: Any, ctx: Any) -> dict[str, Any]:
@@ -83,6 +88,7 @@ async def test_every_run_ends_once_when_its_store_moves_under_its_workers(
                 await asyncio.sleep(0.01)
     steps: list[PromoteProgress] = []
     moved = await promote(source, address, wait=20, on_progress=steps.append)
+    moved_mark(ledger).touch()
     assert all(each.same for each in moved.tables)
     for worker in workers:
         async with asyncio.timeout(HANG):

@@ -83,7 +83,7 @@ async def play(keys: list[str], width: int) -> None:
 
 
 # An app for each example: fewer than elsewhere.
-@settings(max_examples=settings().max_examples // 10)
+@settings(max_examples=settings().max_examples // 5)
 @given(st.lists(st.sampled_from(LIKELY), max_size=20), st.sampled_from([20, 40, 80, 120]))
 def test_nothing_is_decided_but_by_two_keys_in_a_row(keys: list[str], width: int) -> None:
     asyncio.run(play(keys, width))

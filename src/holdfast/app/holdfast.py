@@ -30,9 +30,8 @@ from holdfast.runs.service import RunService
 from holdfast.store.blob.objects import Objects, open_blobs
 from holdfast.store.protocols import Store
 from holdfast.types.clock import Clock
-from holdfast.types.cursor import DEFAULT_CELL
 from holdfast.types.deployment import Binding, Defaults, Deployment
-from holdfast.types.ids import DEFAULT_TENANT
+from holdfast.types.ids import DEFAULT_CELL, DEFAULT_TENANT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

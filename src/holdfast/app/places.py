@@ -17,7 +17,7 @@ from holdfast.store.blob.objects import Objects
 from holdfast.store.open import open_store
 from holdfast.store.protocols import Store
 from holdfast.types.clock import Clock
-from holdfast.types.cursor import DEFAULT_CELL
+from holdfast.types.ids import DEFAULT_CELL
 
 _CELL = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 

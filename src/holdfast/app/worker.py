@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.app.flow import Flow
 from holdfast.app.holdfast import Holdfast, default_instance
 from holdfast.runs.driver.services import EngineServer
-from holdfast.runs.engine_report import DeploymentOptions
 from holdfast.runs.worker.worker import RunWorker
+
+if TYPE_CHECKING:
+    from holdfast.runs.engine_report import DeploymentOptions
 
 
 class Worker:

@@ -17,7 +17,7 @@ Holds, queues, fleets and threads of graphs have their own modules: `store.hold_
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from holdfast.store.fleet_protocols import Fleet
 from holdfast.store.graph_protocols import GraphThreads
@@ -42,9 +42,11 @@ from holdfast.types.event import EventRow
 from holdfast.types.ids import RunId
 from holdfast.types.lease import Lease
 from holdfast.types.memory import Memory
-from holdfast.types.projection import Projection
 from holdfast.types.record import InboxRow, Record, RunBatch, SettleAnswer
 from holdfast.types.status import RunStatus
+
+if TYPE_CHECKING:
+    from holdfast.types.projection import Projection
 
 
 class Runs(Protocol):

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
 from holdfast.errors import OtherCellError
-
-DEFAULT_CELL: Final = "main"
-"""The name of the cell where none is given."""
 
 
 class _Cursor(msgspec.Struct, array_like=True, forbid_unknown_fields=True):

@@ -13,6 +13,8 @@ WorkerId = NewType("WorkerId", str)
 TenantId = NewType("TenantId", str)
 
 DEFAULT_TENANT = TenantId("default")
+DEFAULT_CELL: Final = "main"
+"""The name of the cell where none is given."""
 
 _ID_LETTERS = frozenset("0123456789abcdef-")
 _SEQ_MASK = 0xFFFF_FFFF

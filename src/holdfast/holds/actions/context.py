@@ -18,9 +18,8 @@ from holdfast.holds.permissions.grantors import GrantorLookup
 from holdfast.holds.permissions.permission_facts import permission_facts
 from holdfast.holds.queries.audit import records_of
 from holdfast.store.protocols import Store
-from holdfast.types.cursor import DEFAULT_CELL
 from holdfast.types.hold import HoldRow
-from holdfast.types.ids import HoldId, is_id
+from holdfast.types.ids import DEFAULT_CELL, HoldId, is_id
 from holdfast.types.terms import Actor, Assignee
 from holdfast.types.text import require_text
 

@@ -15,7 +15,6 @@ from holdfast.runs.blobs import BlobStore
 from holdfast.runs.driver.evidence_outbox import EvidenceOutbox
 from holdfast.runs.driver.lease import LeaseHolder, LeaseKeeper
 from holdfast.runs.driver.settings import RunSettings, log_threshold
-from holdfast.runs.engine_report import DeploymentOptions, EngineFigures, EngineFinding, EngineReport
 from holdfast.runs.hold_preparation import Preparer
 from holdfast.runs.node_memory import MemoryBackend, StoredMemory
 from holdfast.runs.record_codec import RecordCodec
@@ -24,9 +23,8 @@ from holdfast.store.blob.objects import Objects
 from holdfast.store.protocols import Store
 from holdfast.store.rows import NewRun, RunRow
 from holdfast.types.clock import Clock, SharedClock
-from holdfast.types.cursor import DEFAULT_CELL
 from holdfast.types.fleet import BlockedEntity
-from holdfast.types.ids import DEFAULT_TENANT, RunId
+from holdfast.types.ids import DEFAULT_CELL, DEFAULT_TENANT, RunId
 from holdfast.types.record import Record, Side
 
 if TYPE_CHECKING:
@@ -35,6 +33,7 @@ if TYPE_CHECKING:
     from holdfast.holds.preparation import HoldPreparation
     from holdfast.holds.service import HoldService
     from holdfast.holds.timing.sweeper import HoldSweeper
+    from holdfast.runs.engine_report import DeploymentOptions, EngineFigures, EngineFinding, EngineReport
 
 
 class QueueDuties(Protocol):

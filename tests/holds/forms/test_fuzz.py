@@ -134,7 +134,7 @@ FORMS = st.tuples(
 
 
 @pytest.mark.covers("HOLD-PROOF-07", "HOLD-FORM-04", "FM-2", "FM-4", "TP-7")
-@settings(max_examples=60)
+@settings(max_examples=150)
 @given(FORMS, STATES)
 def test_form_survives_compiling_rendering_and_its_schema(sections: list[Any], state: dict[str, Any]) -> None:
     compiled = compile_form(sections)
@@ -168,7 +168,7 @@ def test_form_survives_compiling_rendering_and_its_schema(sections: list[Any], s
 
 
 @pytest.mark.covers("HOLD-PROOF-07", "HOLD-FORM-01")
-@settings(max_examples=60)
+@settings(max_examples=150)
 @given(FORMS, st.dictionaries(st.sampled_from(["f1", "f2", "f3", "choice", "other"]), JSON, max_size=4))
 def test_what_was_filled_in_fits_when_it_is_filled_in_again(
     sections: list[Any], given_: dict[str, Any]
@@ -246,7 +246,7 @@ def test_answer_decides_a_hold_exactly_when_it_fits() -> None:
     with asyncio.Runner() as runner:
         hf = Holdfast("memory:")
 
-        @settings(max_examples=60)
+        @settings(max_examples=150)
         @given(BODIES)
         def check(body: dict[str, Any]) -> None:
             runner.run(tries(hf, body))

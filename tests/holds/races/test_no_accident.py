@@ -105,7 +105,7 @@ def test_only_the_word_itself_approves_whatever_is_sent(options: Any) -> None:
                 assert kept["decision"] == meant
             assert await till.is_paid(hold) <= (meant == "approve")
 
-    @settings(max_examples=60)
+    @settings(max_examples=120)
     @given(BODIES)
     def whatever(body: Any) -> None:
         asyncio.run(sent(body))
@@ -114,7 +114,7 @@ def test_only_the_word_itself_approves_whatever_is_sent(options: Any) -> None:
 
 
 @pytest.mark.covers("HOLD-BAD-03", "G-42")
-@settings(max_examples=120)
+@settings(max_examples=300)
 @given(VALUES | st.fixed_dictionaries({"approved": VALUES, "confidence": VALUES}))
 def test_a_judge_approves_only_where_it_says_so(said: Any) -> None:
     try:

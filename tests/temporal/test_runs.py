@@ -16,7 +16,8 @@ from temporalio.exceptions import CancelledError
 from holdfast import Context, Flow, Holdfast, Worker
 from holdfast.drivers.temporal.client import queue_of
 from holdfast.drivers.temporal.reconcile import end_closed_runs
-from holdfast.errors import RunBusyError
+from holdfast.errors import EngineError, RunBusyError
+from holdfast.store.rows import RunFilter
 from holdfast.types.ids import RunId
 from holdfast.types.outbox import ENGINE_START
 from holdfast.types.status import RunStatus
@@ -278,6 +279,36 @@ async def test_map_has_a_bounded_number_of_activities_and_queued_effects_have_no
         assert found.raw_description.workflow_execution_info.first_run_id != found.run_id
 
 
+@pytest.mark.covers("TD-42")
+async def test_map_that_starts_more_items_than_a_cluster_can_take_fails_before_any_begins(
+    sqlite: str, engine: str
+) -> None:
+    flow, narrow, calls = Flow("too_wide", effect="pure"), Flow("narrow", effect="pure"), list[int]()
+
+    async def double(item: int) -> int:
+        calls.append(item)
+        return item * 2
+
+    flow.map("each", over="items", body=double, into="doubled")
+    narrow.map("each", over="items", body=double, into="doubled", concurrency=2)
+    later = Flow("later", effect="pure")
+
+    @later.node
+    async def read(state: Any) -> dict[str, Any]:
+        return {"items": list(range(1001))}
+
+    later.edge(read, later.map("each", over="items", body=double, into="doubled"))
+    async with Holdfast(sqlite, engine=engine) as hf, workers(hf, flow, narrow, later):
+        with pytest.raises(EngineError, match=r"begins with 1,002 nodes and items.*concurrency="):
+            await run(flow, hf, {"items": list(range(1001))})
+        assert (await (await hf.service()).store.list_runs(RunFilter(), after=None, limit=9)) == []
+        failed = await run(later, hf)
+        assert (failed.status, failed.error.code) == (RunStatus.failed, "engine")
+        assert "starts 1,001 items together" in failed.error.message
+        assert calls == []
+        assert (await run(narrow, hf, {"items": [1, 2, 3]})).completed
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
 async def test_map_of_many_more_items_than_activities_completes(
@@ -291,7 +322,7 @@ async def test_map_of_many_more_items_than_activities_completes(
 
     flow.map("each", over="items", body=double, into="doubled")
     async with Holdfast(sqlite, engine=engine) as hf:
-        await wide(hf, flow, 1800)
+        await wide(hf, flow, 1000)
 
 
 # ---------------------------------------------------------------------- other runs and machines

@@ -15,7 +15,7 @@ from tests.temporal.runs import assert_same, run, workers
 pytestmark = pytest.mark.anyio
 
 
-@pytest.mark.covers("TD-45", "TD-12", "TD-2", "TD-6")
+@pytest.mark.covers("TD-12", "TD-2", "TD-6")
 @pytest.mark.parametrize(
     ("store", "cached", "count"),
     [

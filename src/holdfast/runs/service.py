@@ -58,15 +58,16 @@ class RunService:
     async def create(self, program: Program, given: Any, **options: Any) -> tuple[RunRow, bool]:
         """A new run, durable when this returns, for any worker to claim (options as for `create.prepare`).
         (row, False) if the idempotency key names an earlier one."""
-        new, _ = await create.prepare(self, program, given, **options)
-        return await self.add_run(program, new)
+        new, pos = await create.prepare(self, program, given, **options)
+        return await self.add_run(program, new, executions=len(pos.execs))
 
-    async def add_run(self, program: Program, new: NewRun) -> tuple[RunRow, bool]:
-        """Store a run that was prepared; with an engine it is one of the engine."""
+    async def add_run(self, program: Program, new: NewRun, *, executions: int = 0) -> tuple[RunRow, bool]:
+        """Store a run that was prepared; with an engine it is one of the engine. `executions`: how many
+        begin at once, as far as it is known."""
         engine = self.runtime.engine
         if engine is None:
             return await self.store.create(new)
-        engine.enlist(program, new)
+        engine.enlist(program, new, executions=executions)
         row, fresh = await self.store.create(new)
         if fresh:
             await engine.created(row)

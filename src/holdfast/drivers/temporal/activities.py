@@ -21,6 +21,7 @@ from holdfast.drivers.temporal.execution import ExecCalls, ExecSession
 from holdfast.drivers.temporal.late_reports import LateReports
 from holdfast.drivers.temporal.notes_document import NotesDocument
 from holdfast.drivers.temporal.payloads import (
+    MOST_ITEMS,
     ExecNote,
     ExecPlace,
     FitReply,
@@ -34,10 +35,17 @@ from holdfast.drivers.temporal.payloads import (
 )
 from holdfast.drivers.temporal.projection import JournalProjector
 from holdfast.drivers.temporal.unavailable import while_unavailable
-from holdfast.engine.decision import Decision
+from holdfast.engine.decision import Decision, node_of
 from holdfast.engine.messages import EvidenceArrived, HandlerFinished, Message, SubstepDoubted
-from holdfast.errors import LeaseLostError, ProjectionConflictError, RunEndedError, ValueTooLargeError
+from holdfast.errors import (
+    EngineError,
+    LeaseLostError,
+    ProjectionConflictError,
+    RunEndedError,
+    ValueTooLargeError,
+)
 from holdfast.model.calls.tasks import OwnedTask
+from holdfast.model.graph import Node
 from holdfast.model.position import Exec
 from holdfast.model.program import Program
 from holdfast.model.record_bodies import ErrorInfo
@@ -200,7 +208,8 @@ class Activities:
             execution, fits = pos.execs[asked.scope, asked.node], TypedValues(program)
             reply = FitReply()
             if asked.ops is None:
-                reply.error = fits.inputs(decision, execution)
+                node = node_of(program.graph, pos, execution)
+                reply.error = _too_wide(node, execution) or fits.inputs(decision, execution)
             else:
                 found = fits.ops(decision, execution, wire.unpack_ops(asked.ops))
                 if isinstance(found, ErrorInfo):
@@ -310,6 +319,18 @@ def _is_given_up() -> bool:
     """Whether the cluster has given this activity up: an effect that runs now is not cut."""
     found = activity.cancellation_details()
     return found is not None and (found.not_found or found.timed_out)
+
+
+def _too_wide(node: Node, execution: Exec) -> ErrorInfo | None:
+    items = len(execution.items or ())
+    at_once = min(items, node.map.concurrency or items) if node.map is not None else 0
+    if at_once <= MOST_ITEMS:
+        return None
+    text = (
+        f"map node {node.id!r} starts {at_once:,} items together, and a run on a Temporal cluster can start "
+        f"{MOST_ITEMS:,}. Give the map `concurrency=`, or run the flow on the built-in workers."
+    )
+    return ErrorInfo(EngineError.code, EngineError.__name__, text)
 
 
 def _plain(message: Message) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from holdfast.checkpoint import encode_body
 from holdfast.drivers.temporal.address import EngineAddress
 from holdfast.drivers.temporal.payload_codec import converter_for
-from holdfast.drivers.temporal.payloads import RecordRegistry, RunStart, StartOrder, Wire
+from holdfast.drivers.temporal.payloads import MOST_ITEMS, RecordRegistry, RunStart, StartOrder, Wire
 from holdfast.drivers.temporal.projection import is_driven, stripped
 from holdfast.drivers.temporal.search_attributes import (
     attributes_of,
@@ -188,10 +188,10 @@ class TemporalEngine:
         return found
 
     # ------------------------------------------------------------------ new runs
-    def enlist(self, program: Program, new: NewRun) -> None:
+    def enlist(self, program: Program, new: NewRun, *, executions: int = 0) -> None:
         """The run belongs to the cluster from its first moment on: no built-in worker claims it. Raises
         EngineError for what this engine cannot run."""
-        require_runnable(program)
+        require_runnable(program, executions)
         new.claimed_by, new.lease_until, new.ready_at = self.name, FOREVER, None
         new.first[:] = [stripped(record) for record in new.first]
         # Written with the run: a process that dies here leaves a run that is started all the same.
@@ -313,9 +313,15 @@ def priority_of(row: RunRow) -> Priority:
     return Priority(priority_key=5 - steps, fairness_key=row.tenant.encode()[:64].decode(errors="ignore"))
 
 
-def require_runnable(program: Program) -> None:
+def require_runnable(program: Program, executions: int = 0) -> None:
     """Raises EngineError."""
     graph = program.graph
+    if executions > MOST_ITEMS:
+        raise EngineError(
+            f"flow {graph.name!r} begins with {executions:,} nodes and items together, and a run on a "
+            f"Temporal cluster can start {MOST_ITEMS:,}.",
+            hint="Give its map `concurrency=`, or run the flow on the built-in workers.",
+        )
     why = _refused(program)
     if why is not None:
         raise EngineError(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -24,6 +24,9 @@ from holdfast.model.record_bodies import BODY_TYPES, ErrorInfo, Usage
 from holdfast.model.snapshot import dump_position, load_position
 from holdfast.runs.record_codec import RecordCodec
 from holdfast.types.record import Body, Op, Record, Side
+
+MOST_ITEMS: Final = 1_000
+"""Of a map that begin together: the workflow decides about all of them in one task, within two seconds."""
 
 
 class RunStart(msgspec.Struct, kw_only=True):

@@ -95,8 +95,9 @@ class RunEngine(Protocol):
     name: str
     figures: EngineFigures
 
-    def enlist(self, program: Program, new: NewRun) -> None:
-        """The run is created as one of the engine. Raises EngineError if it cannot run it."""
+    def enlist(self, program: Program, new: NewRun, *, executions: int = 0) -> None:
+        """The run is created as one of the engine, and begins with so many executions. Raises EngineError if
+        it cannot run it."""
         ...
 
     async def created(self, row: RunRow) -> None:

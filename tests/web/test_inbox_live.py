@@ -79,7 +79,6 @@ def test_without_a_network_nothing_is_sent_and_nothing_is_missed(
     live(page)
     sent: list[Request] = []
     expect(row(page, "N-2")).to_be_visible()
-    # The question is shown: that it was seen has been sent.
     expect(page.get_by_label("Amount")).to_be_visible()
     page.context.set_offline(True)
     expect(page.get_by_text("Offline. Nothing is sent.")).to_be_visible()
@@ -93,7 +92,8 @@ def test_without_a_network_nothing_is_sent_and_nothing_is_missed(
     for key in ("m", "1", "Enter"):
         page.keyboard.press(key)
     inspect(page, "inbox-offline")
-    assert [each.url for each in sent if "/presence" not in each.url] == []
+    # That the question was opened, before the network went, may be reported late.
+    assert [each.url for each in sent if not each.url.endswith(("/presence", "/seen"))] == []
     server.claim("N-3", "short")
     (other,) = server.api("GET", "/v1/holds?q=N-2&view=mine")["items"]
     server.api("POST", f"/v1/holds/{other['id']}/resolve", REFUSE)

@@ -32,7 +32,7 @@ _COMPARED: Final = 65_536
 # something: where 5 tests failed and now 3 do, a repair made progress.
 _VARIES = re.compile(
     r"0x[0-9a-f]+|\b[0-9a-f]{8,}\b|\d+(?:\.\d+)? ?(?:[mun]?s|sec|seconds?|min|minutes?)\b"
-    r"|\d+(?![\d.]| [a-z])",
+    r"|\d+(?![\d.]| (?!(?:at|in|on|of|to|from|for|by|after|and|or)\b)[a-z])",
     re.IGNORECASE,
 )
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from holdfast.holds.directory.absence import Away
 from holdfast.holds.directory.base import Circle, Memberships, Person
-from holdfast.holds.directory.file import TenantDirectory
+from holdfast.holds.directory.file import PeopleOfTenant
 from holdfast.holds.permissions.actor import memberships_for
 from holdfast.holds.permissions.check import PermissionFacts, PermissionVerdict, can
 from holdfast.types.hold import HoldRow
@@ -55,12 +55,12 @@ class Firm:
     async def stands_in_for(self, tenant: str, ref: str, now: int) -> list[Person]:
         return list(self._book(tenant).stands_in_for(ref, now))
 
-    def _book(self, tenant: str) -> TenantDirectory:
+    def _book(self, tenant: str) -> PeopleOfTenant:
         if tenant != self.tenant:
-            return TenantDirectory()
+            return PeopleOfTenant()
         groups = [Circle(key=key, members=members) for key, members in self.groups.items()]
         roles = [Circle(key=key, members=members) for key, members in self.roles.items()]
-        return TenantDirectory(self.people.values(), groups, roles)
+        return PeopleOfTenant(self.people.values(), groups, roles)
 
 
 def hold_for(kind: str, value: str = "", **fields: Any) -> HoldRow:

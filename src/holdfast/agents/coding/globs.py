@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-SKIPPED: Final = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv"})
+SKIPPED_FOLDERS: Final = frozenset({".git", ".hg", ".svn", "node_modules", "__pycache__", ".venv"})
 """Folders that are not searched, unless the search begins inside them."""
 _MOST: Final = 500_000
 
@@ -59,7 +59,7 @@ def files_below(root: str) -> Iterator[str]:
     """Paths relative to it, in order. Links are not followed."""
     count = 0
     for folder, folders, names in os.walk(root):
-        folders[:] = sorted(each for each in folders if each not in SKIPPED)
+        folders[:] = sorted(each for each in folders if each not in SKIPPED_FOLDERS)
         for name in sorted(names):
             count += 1
             if count > _MOST:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from holdfast.agents.coding.globs import files_below, glob_pattern
+from holdfast.agents.coding.globs import SKIPPED_FOLDERS, files_below, glob_pattern
 from holdfast.agents.coding.grep_files import LONGEST, SKIPPED
 from holdfast.agents.coding.project_folder import ProjectFolder
 from holdfast.agents.command import run_command
@@ -57,7 +57,8 @@ def _words(pattern: str, path: str, names: str, *, ignore_case: bool, most: int)
         words = [ripgrep, "--no-config", "--line-number", "--with-filename", "--no-heading", "--color=never"]
         words += ["--no-messages"]
         words += ["--hidden", "--sort=path", f"--max-columns={LONGEST}", f"--max-count={most}"]
-        words += ["--ignore-case"] * ignore_case + ([f"--glob={names}"] if names else []) + ["--glob=!.git"]
+        words += ["--ignore-case"] * ignore_case + ([f"--glob={names}"] if names else [])
+        words += [f"--glob=!{folder}" for folder in sorted(SKIPPED_FOLDERS)]
     return [*words, "--", pattern, path]
 
 

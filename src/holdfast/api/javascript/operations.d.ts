@@ -2487,7 +2487,7 @@ export interface OptionPreview {
   entries: PreviewEntry[];
 }
 
-/** `text`: the label for people; a label that is only the id as words. */
+/** `text`: the label for people; a label that is only the id as words. The documents' paths have none. */
 export interface OptionWire {
   id: string;
   label: string;

@@ -51,7 +51,7 @@ def _failed(found: list[Finding]) -> bool:
     return any(finding.state == FAIL for finding in found)
 
 
-async def _findings(store: str | None, engine: str | None, *, deep: bool) -> AsyncIterator[Finding]:
+async def _findings(store: str | None, engine: str | None = None, *, deep: bool) -> AsyncIterator[Finding]:
     from holdfast.cli.doctor import agents, brokers, fleet, runs, settings
     from holdfast.cli.doctor import engine as doctor_engine
     from holdfast.cli.doctor import store as doctor_store

@@ -57,6 +57,7 @@ SOME_ON_POSTGRES = {
     "commands": {"all"},
     "ownership": {"postgres"},
     "callbacks": {"after_intent", "after_answer"},
+    "suite": {"0"},
 }
 
 

@@ -107,14 +107,21 @@ async def empty(schema: str) -> None:
 
 
 def _empty(schema: str) -> None:
-    _session().execute(EMPTY.format(s=schema))
+    session = _session()
+    if session is None:
+        apart(_execute(database(), EMPTY.format(s=schema)))
+    else:
+        session.execute(EMPTY.format(s=schema))
 
 
 @cache
 def _session() -> Any:
-    """Kept to the end: a new one takes longer than the statement, and reads the schema anew."""
-    import psycopg
-
+    """Kept to the end: a new one takes longer than the statement, and reads the schema anew. None: without
+    the library, as beside the partners of `make partners`."""
+    try:
+        import psycopg
+    except ImportError:
+        return None
     session = psycopg.connect(database(), autocommit=True)
     atexit.register(session.close)
     return session

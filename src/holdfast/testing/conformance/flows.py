@@ -208,7 +208,7 @@ def join_any_with_a_late_loser(flow: Flow) -> None:
 
 @_case({"log": []}, state={"log": ["a", "b", "c", "j"]}, settings=LOG)
 def join_quorum(flow: Flow) -> None:
-    trace(flow, "a", "b", "c", "slow", pause={"slow": 1.0})
+    trace(flow, "a", "b", "c", "slow", pause={"slow": 0.03})
     trace(flow, "j", join=quorum(2, cancel_losers=True))
     for name in ("b", "c", "slow"):
         flow.chain("a", name, "j")

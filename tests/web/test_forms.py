@@ -177,7 +177,7 @@ def test_what_is_focused_is_never_behind_the_decisions(server: WebServer, open_p
         page.set_viewport_size({"width": width, "height": 500})
         page.get_by_label("Text" if key == "Tab" else "Odd", exact=True).focus()
         seen: list[str] = []
-        for _ in range(45):
+        for _ in range(60):
             field, is_behind = page.evaluate(COVERED)
             assert not is_behind, (width, field)
             seen.append(field)

@@ -158,7 +158,7 @@ def test_a_question_is_released_reassigned_asked_about_and_replied_to(
 ) -> None:
     hold = server.claim("A-1", "short")
     page = open_page(f"/inbox/mine/{hold['id']}")
-    page.get_by_role("button", name="Claim").click()
+    page.get_by_role("button", name="Claim", exact=True).click()
     expect(page.get_by_text("local is working on it")).to_be_visible()
     page.get_by_role("button", name="Release").click()
     expect(page.get_by_text("local is working on it")).to_be_hidden()

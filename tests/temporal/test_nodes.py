@@ -253,7 +253,7 @@ async def test_store_is_never_ahead_of_the_history_and_an_execution_has_one_acti
 async def test_many_records_are_appended_before_the_next_node_begins(
     sqlite: str, engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.drivers.temporal.workflow.MAX_DRAFTS", 5)
+    monkeypatch.setattr("holdfast.drivers.temporal.workflow_journal.MAX_DRAFTS", 5)
     flow, carried = Flow("many"), list[int]()
     append = JournalProjector.append
 

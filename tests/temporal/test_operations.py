@@ -154,7 +154,7 @@ async def test_error_of_ours_fails_the_workflow_task_and_doctor_lists_the_run(
     sqlite: str, engine: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     flow, broken = asks(), True
-    from holdfast.drivers.temporal import workflow as code
+    from holdfast.drivers.temporal import workflow_nodes as code
 
     apply_note = code.apply_note
 

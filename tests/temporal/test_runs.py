@@ -225,7 +225,7 @@ async def test_long_run_continues_in_new_histories(
 
     flow.loop("turn", "turn", when="n < 41", max=100)
     # Every history is long here after some forty events.
-    monkeypatch.setattr("holdfast.drivers.temporal.workflow.MAX_EVENTS", 40)
+    monkeypatch.setattr("holdfast.drivers.temporal.workflow_nodes.MAX_EVENTS", 40)
     async with Holdfast(sqlite, engine=engine) as hf, workers(hf, flow):
         done = await run(flow, hf, {"n": 0})
         assert done.completed, done
@@ -254,9 +254,9 @@ async def wide(hf: Holdfast, flow: Flow, count: int) -> Any:
 async def test_map_has_a_bounded_number_of_activities_and_queued_effects_have_not_begun(
     sqlite: str, engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.drivers.temporal.workflow.MAX_ACTIVITIES", 4)
+    monkeypatch.setattr("holdfast.drivers.temporal.workflow_nodes.MAX_ACTIVITIES", 4)
     # Every history is long here: what waits is started by the next one.
-    monkeypatch.setattr("holdfast.drivers.temporal.workflow.MAX_EVENTS", 60)
+    monkeypatch.setattr("holdfast.drivers.temporal.workflow_nodes.MAX_EVENTS", 60)
     running = most = calls = 0
     flow = Flow("wide")
 

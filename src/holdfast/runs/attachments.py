@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.checkpoint import Blob
 from holdfast.errors import BlobMissingError, InputError, NotFoundError
-from holdfast.holds.forms.field_error import FieldValueError
 from holdfast.types.ids import run_prefix
 from holdfast.types.text import clean_text
 from holdfast.types.value import BlobRef
@@ -50,6 +49,7 @@ class BlobAttachments:
 
 
 def _digest_of(reference: Any) -> bytes:
+    from holdfast.holds.forms.field_error import FieldValueError
     from holdfast.holds.forms.file_references import read_file
 
     try:

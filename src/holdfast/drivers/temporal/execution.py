@@ -16,15 +16,15 @@ from holdfast.drivers.temporal.notes import apply_note
 from holdfast.drivers.temporal.notes_document import NotesDocument
 from holdfast.drivers.temporal.payloads import ExecNote, Wire, encode_spec
 from holdfast.drivers.temporal.unavailable import while_unavailable
-from holdfast.engine.decision import Decision, lists_checkpoint
+from holdfast.engine.decision import Decision
 from holdfast.engine.messages import HandlerFinished
 from holdfast.errors import LeaseLostError
-from holdfast.model import idempotency_keys
 from holdfast.model.graph import Graph, HoldSpec, Node
 from holdfast.model.position import Exec, Position, Sub
 from holdfast.model.program import Program
 from holdfast.model.record_bodies import ChunkBody, ErrorInfo, IntentBody, SubstepBody, Usage
 from holdfast.runs.context.calls import OpenContext, SubstepCall, Suspended
+from holdfast.runs.context.position_calls import PositionCalls
 from holdfast.runs.context.skills import RunSkills
 from holdfast.runs.driver.budget_ledger import RunLedger
 from holdfast.runs.driver.runtime import Runtime
@@ -99,7 +99,7 @@ class ExecSession:
         return None if limit is None else limit / 1e6
 
 
-class ExecCalls:
+class ExecCalls(PositionCalls[ExecSession]):
     """Implements `ContextCalls`."""
 
     def __init__(self, session: ExecSession, execution: Exec, stored: NotesDocument, wire: Wire) -> None:
@@ -119,39 +119,6 @@ class ExecCalls:
         # Of sub-steps that were intended here, by ordinal.
         self.effects: dict[str, str] = {}
         self._live = LiveOutput(session.store, session.run)
-
-    # ------------------------------------------------------------------ keys, code, files
-    def idempotency_key(self, execution: Exec, node: Node) -> str:
-        return idempotency_keys.idempotency_key(self.session.pos, execution, node)
-
-    def substep_key(self, execution: Exec, node: Node, ordinal: str) -> str:
-        return idempotency_keys.substep_key(self.session.pos, execution, node, ordinal)
-
-    def key_of(self, execution: Exec, node: Node, step: SubstepCall) -> str:
-        if not step.idempotent:
-            return ""
-        return step.key or self.substep_key(execution, node, step.ordinal)
-
-    def render(self, execution: Exec, text: str) -> str:
-        return idempotency_keys.render(self.session.pos, execution, text)
-
-    def code_of(self, execution: Exec) -> str:
-        program = self.session.program_of(execution)
-        return program.code.get(program.graph.nodes[execution.node].id, "")
-
-    def artifact_op(self, execution: Exec, name: str) -> str:
-        return self.session.graph_of(execution).spec.reducers.get(f"artifacts.{name}", "set")
-
-    def lists_turns(self, execution: Exec, node: Node) -> bool:
-        pos, graph = self.session.pos, self.session.graph_of(execution)
-        return any(
-            lists_checkpoint(pos, graph, node, moment, execution.scope) for moment in ("after", "before")
-        )
-
-    async def file(self, reference: Any) -> bytes:
-        session = self.session
-        read = session.services.attachments.read_for
-        return await self.when_available(partial(read, session.run, session.row.tenant, reference))
 
     # ------------------------------------------------------------------ what is durable
     async def committed(self, seq: int | None = None) -> None:
@@ -266,10 +233,6 @@ class ExecCalls:
         body.code = self.code_of(execution)
         self._add(execution, ExecNote("branches", body=self.wire.codec.dump_body(body), key=winner))
 
-    def step_ended(self) -> None:
-        if self.session.answers:
-            self.session.wake.set()
-
     def note_cost(self) -> None:
         """Its result is in the history when the activity returns."""
 
@@ -293,30 +256,9 @@ class ExecCalls:
         self._asked = True
 
     def sleep_inside(self, execution: Exec, node: Node, key: str, seconds: float) -> None:
-        known = execution.subs.get(key)
-        wake = self.session.clock.now() + int(seconds * 1e6) if known is None else int(known.value)
-        self._add(execution, ExecNote("sleep", key=key, wake=wake))
-
-    async def wait_answer(self, execution: Exec, key: str, *, in_thread: bool) -> Sub:
-        known = execution.subs.get(key)
-        if known is not None and known.is_answered:
-            return known
-        if in_thread:
-            raise Suspended
-        session = self.session
-        where = (execution.scope, execution.node, key)
-        answer: asyncio.Future[Sub] = session.loop.create_future()
-        session.answers[where] = answer
-        session.wake.set()
-        try:
-            return await answer
-        finally:
-            session.answers.pop(where, None)
+        self._add(execution, ExecNote("sleep", key=key, wake=self.wake_at(execution, key, seconds)))
 
     # ------------------------------------------------------------------ memory
-    def consistency(self, execution: Exec, node: Node) -> str:
-        return node.memory or self.session.graph_of(execution).spec.memory
-
     def remember_at_settle(self, finished: HandlerFinished, memories: list[Memory]) -> None:
         finished.memories = memories
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import Any, TypeVar
 
 from holdfast.engine import holds, retry, timers
-from holdfast.engine.decision import Decision, lists_checkpoint
+from holdfast.engine.decision import Decision
 from holdfast.engine.messages import HandlerFinished, Message, SubstepEvidence
-from holdfast.model import idempotency_keys
 from holdfast.model.graph import HoldSpec, Node
 from holdfast.model.position import Exec, Sub
 from holdfast.model.record_bodies import ChunkBody, ErrorInfo, IntentBody, SubstepBody, Usage
-from holdfast.runs.context.calls import SubstepCall, Suspended
+from holdfast.runs.context.calls import SubstepCall
+from holdfast.runs.context.position_calls import PositionCalls
 from holdfast.runs.context.skills import RunSkills
 from holdfast.runs.driver.budget_ledger import RunLedger
 from holdfast.runs.driver.late_evidence import LateEvidence
@@ -31,7 +29,7 @@ from holdfast.types.value import FrozenDict
 T = TypeVar("T")
 
 
-class DriverCalls:
+class DriverCalls(PositionCalls[RunSession]):
     """Implements `ContextCalls`: serves all contexts of one run, on the driver's loop."""
 
     def __init__(self, session: RunSession, writer: RecordWriter, evidence: LateEvidence) -> None:
@@ -52,44 +50,6 @@ class DriverCalls:
 
         session = self.session
         self.skills = await load_skills(session.store, session.row, session.pos.skills)
-
-    # Keys and code.
-    def idempotency_key(self, execution: Exec, node: Node) -> str:
-        return idempotency_keys.idempotency_key(self.session.pos, execution, node)
-
-    def substep_key(self, execution: Exec, node: Node, ordinal: str) -> str:
-        return idempotency_keys.substep_key(self.session.pos, execution, node, ordinal)
-
-    def key_of(self, execution: Exec, node: Node, step: SubstepCall) -> str:
-        """Empty: the callee does not recognise repetitions."""
-        if not step.idempotent:
-            return ""
-        return step.key or self.substep_key(execution, node, step.ordinal)
-
-    def render(self, execution: Exec, text: str) -> str:
-        return idempotency_keys.render(self.session.pos, execution, text)
-
-    def code_of(self, execution: Exec) -> str:
-        program = self.session.program_of(execution)
-        return program.code.get(program.graph.nodes[execution.node].id, "")
-
-    def artifact_op(self, execution: Exec, name: str) -> str:
-        graph = self.session.graph_of(execution)
-        return graph.spec.reducers.get(f"artifacts.{name}", "set")
-
-    async def file(self, reference: Any) -> bytes:
-        session = self.session
-        read = session.services.attachments.read_for
-        return await self.when_available(partial(read, session.run, session.row.tenant, reference))
-
-    def lists_turns(self, execution: Exec, node: Node) -> bool:
-        """If the settings list no checkpoints of this node, they list none inside it (D-10)."""
-        session = self.session
-        graph = session.graph_of(execution)
-        return any(
-            lists_checkpoint(session.pos, graph, node, moment, execution.scope)
-            for moment in ("after", "before")
-        )
 
     # What is durable.
     @property
@@ -194,11 +154,6 @@ class DriverCalls:
         self.writer.append_all(decision)
         crashpoint("after_substep")
 
-    def step_ended(self) -> None:
-        """The handler may now be waiting only for an answer."""
-        if self.session.answers:
-            self.session.wake.set()
-
     def note_chunks(self, execution: Exec, node: Node, body: ChunkBody, *, now: bool) -> None:
         """`now`: it is shown at once; otherwise it is committed with what follows."""
         session = self.session
@@ -223,39 +178,19 @@ class DriverCalls:
         session.recorder.hurry()
 
     def sleep_inside(self, execution: Exec, node: Node, key: str, seconds: float) -> None:
-        """A sleep that has lost its timer ends when it would have ended."""
         session = self.session
-        known = execution.subs.get(key)
-        wake = session.clock.now() + int(seconds * 1e6) if known is None else int(known.value)
         decision = session.decision()
-        timers.sleep_inside(decision, execution, node, key, wake)
+        timers.sleep_inside(decision, execution, node, key, self.wake_at(execution, key, seconds))
         self.writer.append_all(decision)
         session.recorder.hurry()
 
     async def wait_answer(self, execution: Exec, key: str, *, in_thread: bool) -> Sub:
-        """The handler waits here, until an answer comes or the driver parks the run."""
         session = self.session
         # A question is visible to people as a row of the store: it exists only after this commit.
         await session.recorder.committed(session.queue, session.pos.head)
-        known = execution.subs.get(key)
-        if known is not None and known.is_answered:
-            return known
-        if in_thread:
-            # No thread is kept for the length of a wait: the handler is entered again with the answer.
-            raise Suspended
-        where = (execution.scope, execution.node, key)
-        answer: asyncio.Future[Sub] = session.loop.create_future()
-        session.answers[where] = answer
-        session.wake.set()
-        try:
-            return await answer
-        finally:
-            session.answers.pop(where, None)
+        return await super().wait_answer(execution, key, in_thread=in_thread)
 
     # Memory.
-    def consistency(self, execution: Exec, node: Node) -> str:
-        return node.memory or self.session.graph_of(execution).spec.memory
-
     def remember_at_settle(self, finished: HandlerFinished, memories: list[Memory]) -> None:
         if isinstance(self.session.services.memory, StoredMemory):
             finished.memories = memories

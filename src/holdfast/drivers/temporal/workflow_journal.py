@@ -1,0 +1,231 @@
+"""The journal of a workflow: what it decides, and how that gets into the store."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import Any, Final
+
+import msgspec
+from temporalio import workflow
+from temporalio.common import RetryPolicy
+
+with workflow.unsafe.imports_passed_through():
+    from holdfast.checkpoint import decode_body, encode_body, unpack
+    from holdfast.drivers.temporal.exec_view import fit_view
+    from holdfast.drivers.temporal.payloads import (
+        Draft,
+        FitReply,
+        FitRequest,
+        MailRequest,
+        ProjectRequest,
+        RecordRegistry,
+        RunStart,
+        Unwritten,
+        Wire,
+    )
+    from holdfast.engine import messages as engine_messages
+    from holdfast.engine.decision import Decision
+    from holdfast.engine.messages import HandlerFinished, Message
+    from holdfast.engine.step import step
+    from holdfast.model.graph import Graph
+    from holdfast.model.position import Exec, Position
+    from holdfast.model.record_bodies import ErrorInfo
+    from holdfast.types.record import Op
+
+MAX_DRAFTS: Final = 200
+MAX_BYTES: Final = 256 * 1024
+"""Of records that an activity carries; more of them are appended first."""
+FINAL: Final = ("ProjectionConflictError", "RunEndedError")
+"""Failures of activities after which nothing more can be written."""
+FOREVER: Final = timedelta(days=3650)
+# Without an end, because the history is the owner: the store catches up when it is back.
+_PATIENT: Final = RetryPolicy(
+    initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=10),
+    non_retryable_error_types=list(FINAL),
+)  # fmt: skip
+
+Place = tuple[str, int]
+
+
+class _NeedsFit(Exception):
+    def __init__(self, execution: Exec, ops: list[Op] | None) -> None:
+        self.execution = execution
+        self.ops = ops
+
+
+class _Fits:
+    """Implements `ValueChecker` with what activities have found out. Asked for something else it stops the
+    step, which is made again when that is known."""
+
+    def __init__(self) -> None:
+        self.known: list[FitReply] = []
+        self._used = 0
+
+    def begin(self) -> None:
+        self._used = 0
+
+    def ops(self, decision: Decision, execution: Exec, ops: list[Op]) -> list[Op] | ErrorInfo:
+        reply = self._next(execution, ops)
+        return reply.ops if reply.error is None else reply.error
+
+    def inputs(self, decision: Decision, execution: Exec) -> ErrorInfo | None:
+        return self._next(execution, None).error
+
+    def stops(self, decision: Decision) -> bool:
+        return True
+
+    def _next(self, execution: Exec, ops: list[Op] | None) -> FitReply:
+        if self._used == len(self.known):
+            raise _NeedsFit(execution, ops)
+        self._used += 1
+        return self.known[self._used - 1]
+
+
+class WorkflowJournal:
+    """The position of a run, the steps of the engine, and the store's activities."""
+
+    def __init__(self) -> None:
+        self._mail = 0
+        # The workflow was cancelled; and whether the run knows it.
+        self._cancelled = self._cancel_read = False
+        self._wire = Wire(RecordRegistry())
+        self._drafts: list[Draft] = []
+        self._acked = -1
+        self._live: dict[Place, asyncio.Task[None]] = {}
+        self._timers: dict[str, asyncio.Task[None]] = {}
+        # Executions that are entered again when their activity returns, and those that are to be now.
+        self._again: set[Place] = set()
+        self._enter: list[Place] = []
+        # Executions that wait until fewer activities run.
+        self._queue: list[tuple[Place, int, bool]] = []
+        # Executions that wait for the budget of the run, until something else has happened in it.
+        self._parked: list[Place] = []
+        self._inbox: list[Message] = []
+        self._taken: set[int] = set()
+        self._lost: dict[str, int] = {}
+        self._entries = 0
+        self._shown = ""
+        self._broken: BaseException | None = None
+        self._start: RunStart
+        self._pos: Position
+        self._graph: Graph
+        self._encoded: bytes
+
+    def _now(self) -> int:
+        return int(workflow.now().timestamp() * 1_000_000)
+
+    async def _steady(self, work: Any) -> Any:
+        """A cancel of the workflow interrupts nothing here: it is a message to the run, as `holdfast cancel`
+        is one."""
+        task = asyncio.ensure_future(work)
+        while True:
+            try:
+                return await asyncio.shield(task)
+            except asyncio.CancelledError:
+                if task.cancelled():
+                    raise
+                self._cancelled = True
+
+    # ------------------------------------------------------------------ decisions
+    async def _decide(self, messages: list[Message]) -> Decision:
+        """One step of the engine; where values have to be fitted to types of the flow, in several tries."""
+        fits = _Fits() if self._start.typed else None
+        backup = self._wire.position(self._pos) if fits is not None and self._may_fit(messages) else None
+        while True:
+            try:
+                if fits is not None:
+                    fits.begin()
+                decision = step(self._graph, self._pos, messages, self._now(), fits)
+                break
+            except _NeedsFit as needed:
+                assert fits is not None
+                assert backup is not None
+                request = FitRequest(
+                    unwritten=self._unwritten([]),
+                    position=self._wire.position(fit_view(self._pos, needed.execution)),
+                    scope=needed.execution.scope,
+                    node=needed.execution.node,
+                    ops=None if needed.ops is None else self._wire.pack_ops(needed.ops),
+                )
+                reply = decode_body(
+                    await self._steady(self._store_call("holdfast.fit", encode_body(request))), FitReply
+                )
+                reply.ops = self._wire.unpack_ops(reply.ops)
+                fits.known.append(reply)
+                # A step that was stopped has changed the position in part.
+                self._pos = self._wire.load(backup)
+        self._keep(decision)
+        return decision
+
+    def _may_fit(self, messages: list[Message]) -> bool:
+        if not self._graph.subgraphs:
+            return any(not isinstance(message, HandlerFinished) for message in messages)
+        return any(not self._ends_item(message, len(messages)) for message in messages)
+
+    def _ends_item(self, message: Message, count: int) -> bool:
+        """Whether it ends an item of a map that has more items left than this step can end: then nothing is
+        fitted. Copying the position of a wide map with each step would be most of the work."""
+        if not isinstance(message, HandlerFinished) or message.error is not None:
+            return False
+        pos, scope = self._pos, self._pos.scopes.get(message.scope)
+        owner = None if scope is None or scope.owner is None else pos.execs.get(scope.owner)
+        if scope is None or owner is None or owner.items is None:
+            return False
+        return (
+            not pos.scope_graph(self._graph, scope).subgraphs
+            and len(owner.items) > len(owner.results) + count
+        )
+
+    def _keep(self, decision: Decision) -> None:
+        self._drafts += [self._wire.draft(record, body) for record, body in decision.records]
+
+    # ------------------------------------------------------------------ the store
+    def _unwritten(self, drafts: list[Draft]) -> Unwritten:
+        start = self._start
+        return Unwritten(start.run, start.key, start.tenant, start.flow, start.version, start.engine, drafts)
+
+    def _acknowledge(self, drafts: list[Draft]) -> None:
+        if drafts and drafts[-1].seq > self._acked:
+            self._acked = drafts[-1].seq
+            self._drafts = [draft for draft in self._drafts if draft.seq > self._acked]
+
+    def _carries_much(self) -> bool:
+        return len(self._drafts) > MAX_DRAFTS or sum(len(each.body) for each in self._drafts) > MAX_BYTES
+
+    async def _project(self, idle: str = "") -> None:
+        while self._drafts or idle:
+            drafts = self._drafts[:MAX_DRAFTS]
+            last = len(drafts) == len(self._drafts)
+            request = ProjectRequest(unwritten=self._unwritten(drafts), idle=idle if last else "")
+            await self._store_call("holdfast.project", encode_body(request))
+            self._acknowledge(drafts)
+            if last:
+                return
+
+    async def _store_call(self, name: str, raw: bytes) -> bytes:
+        return await workflow.execute_activity(
+            name,
+            raw,
+            result_type=bytes,
+            start_to_close_timeout=FOREVER,
+            heartbeat_timeout=timedelta(seconds=self._start.heartbeat),
+            retry_policy=_PATIENT,
+        )
+
+    async def _read_mail(self) -> list[Message]:
+        self._mail = 0
+        drafts = list(self._drafts)
+        request = MailRequest(unwritten=self._unwritten(drafts), taken=sorted(self._taken))
+        raw = await self._store_call("holdfast.mail", encode_body(request))
+        self._acknowledge(drafts)
+        found: list[Message] = []
+        for name, packed in msgspec.msgpack.decode(raw):
+            message: Any
+            if name == "EvidenceArrived":
+                message = self._wire.read_late(packed)
+            else:
+                message = getattr(engine_messages, name)(**dict(unpack(packed)))
+            self._taken.add(message.inbox)
+            found.append(message)
+        return found

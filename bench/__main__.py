@@ -37,6 +37,7 @@ from bench.start import row_i
 from bench.steps import row_a, row_c, row_d
 from bench.streams import row_r
 from bench.telemetry import row_x
+from bench.temporal import row_j
 from bench.waits import row_f, row_v
 from bench.web import row_u
 
@@ -59,6 +60,7 @@ ROWS: dict[str, Callable[[Plan], list[Line]]] = {
     "T": row_t,
     "W": row_w,
     "X": row_x,
+    "J": row_j,
     "Y": row_y,
     "K": row_k,
     "L": row_l,

@@ -71,7 +71,8 @@ def _fleets(plan: Plan, on: str, kind: str) -> Iterator[Line]:
         speeds = [runs * STEPS / took.seconds for took in rounds]
         cores = sum(t.workers_cpu for t in rounds), sum(t.server_cpu for t in rounds)
         whole = sum(t.seconds for t in rounds)
-        result = line("W", f"{workers} workers, {DESCRIPTIONS[kind]}", speeds, "steps/s")
+        target = "W-speed" if (kind, workers) == ("busy", 2) else ""
+        result = line("W", f"{workers} workers, {DESCRIPTIONS[kind]}", speeds, "steps/s", target=target)
         first = first or (result.value or 0.0)
         result.note = (
             f"{(result.value or 0) / first:.2f}x one worker; cores: workers {cores[0] / whole:.2f}, "
@@ -91,8 +92,10 @@ def _needs(kind: str, rounds: list[FleetMeasurement], workers: int, runs: int) -
     yield line("W", f"a worker's memory, {said}", [took.memory / (1 << 20) for took in rounds], "MB")
     yield line("W", f"a worker's connections, {said}", each, "")
     yield line("W", f"a worker's CPU, {said}", [own for own, _ in cpu], "us a step")
-    yield line("W", f"the server's CPU, {said}", [its for _, its in cpu], "us a step")
-    yield line("W", f"stored, {said}", [took.stored / (runs * STEPS) for took in rounds], "B a step")
+    stored = [took.stored / (runs * STEPS) for took in rounds]
+    targets = ("W-server", "W-stored") if kind == "busy" else ("", "")
+    yield line("W", f"the server's CPU, {said}", [its for _, its in cpu], "us a step", target=targets[0])
+    yield line("W", f"stored, {said}", stored, "B a step", target=targets[1])
 
 
 def _enough(kind: str, workers: int, *, quick: bool) -> int:

@@ -62,7 +62,7 @@ def files_in(folder: Path) -> list[Path]:
     return list(folder.iterdir())
 
 
-@pytest.mark.covers("SC2-3")
+@pytest.mark.covers("SC2-3", "SC2-2")
 async def test_runs_are_in_the_file_of_their_tenant(hf: Holdfast, tmp_path: Path) -> None:
     for tenant in ("acme", "globex", "apex"):
         await greet.run({}, on=hf, tenant=tenant)
@@ -108,7 +108,7 @@ async def test_unknown_tenant_is_refused_and_nothing_is_written(
     assert files_in(tmp_path) == []
 
 
-@pytest.mark.covers("SC2-8")
+@pytest.mark.covers("SC2-8", "SC2-2")
 async def test_instance_of_a_place_takes_no_run_of_a_tenant_elsewhere(hf: Holdfast) -> None:
     one = await hf.at("acme")
     service = await one.service()

@@ -9,6 +9,7 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.attractor import AgentBackend, CommandBackend
+from holdfast.attractor.backends.select import SimulationBackend
 from holdfast.frontends.dot.document import Pipeline
 from holdfast.frontends.dot.policies import wanted_approvals
 from holdfast.frontends.dot.transforms import prepare
@@ -47,9 +48,38 @@ async def test_command_that_asks_nobody_is_refused(hf: Holdfast, tmp_path: Path)
     assert not (tmp_path / "ran").exists()
 
 
-@pytest.mark.parametrize("backend", ["agent:claude", "cli:touch ran"])
+class Conversing:
+    """Asks nobody, and does not say so."""
+
+    async def answer(self, visit: Any, prompt: str) -> str:
+        raise AssertionError(prompt)
+
+    async def converse(self, asking: Any) -> Any:
+        raise AssertionError(asking)
+
+
+async def test_function_that_asks_nobody_is_refused(hf: Holdfast, tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def answer(prompt: str) -> str:
+        asked.append(prompt)
+        return "done"
+
+    text = line("a [label=A, tool_approval=all];", "a")
+    for name, backend in {"function": answer, "object": Conversing()}.items():
+        refused = await run(hf, text, tmp_path / name, backend=backend)
+        assert "calls its tools without asking" in refused.outcome.failure_reason
+        assert refused.context["failure_class"] == "terminal"
+    assert not asked
+    answer.effect = "read"  # type: ignore[attr-defined]
+    assert (await run(hf, text, tmp_path / "read", backend=answer)).succeeded
+    assert (await run(hf, text, tmp_path / "simulated", backend=SimulationBackend())).succeeded
+
+
+@pytest.mark.parametrize("backend", ["agent:claude", "cli:touch ran", "helpers.py:answer"])
 def test_run_that_cannot_ask_is_refused_before_it_starts(cli: Cli, agents: FakeAgents, backend: str) -> None:
     agents.plays("claude", claude())
+    Path("helpers.py").write_text("def answer(prompt): open('ran', 'w')\n")
     Path("x.dot").write_text(line("a [label=A];", "a", graph="goal=g, tool_approval=all"))
     said = cli("run", "x.dot", "--backend", backend)
     assert (said.code, "without asking" in said.err) == (2, True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -327,6 +328,31 @@ async def test_start_into_the_directory_of_another_run_is_refused(hf: Holdfast, 
     one = await again.run(line("a;", "a"), idempotency_key="k")
     two = await again.run(line("a;", "a"), idempotency_key="k")
     assert one.run_id == two.run_id
+
+
+DIES = """import os, sys, asyncio
+from holdfast import Holdfast
+from holdfast.attractor.runner import Runner
+from holdfast.runs.service import RunService
+RunService.create = lambda *_, **__: os._exit(9)
+async def main():
+    async with Holdfast("memory:") as hf:
+        await Runner(hf, logs_root=sys.argv[1]).run("digraph g { start; exit; start -> exit }")
+asyncio.run(main())
+"""
+
+
+@pytest.mark.covers("CP2-D4")
+async def test_directory_of_a_process_that_died_before_its_run_was_made_is_free(
+    hf: Holdfast, tmp_path: Path
+) -> None:
+    died = await asyncio.create_subprocess_exec(sys.executable, "-c", DIES, str(tmp_path / "logs"))
+    assert await died.wait() == 9
+    assert read_owner(tmp_path / "logs") is not None
+    made = await Runner(hf, logs_root=tmp_path / "logs").run(line("a;", "a"))
+    owner = read_owner(tmp_path / "logs")
+    assert owner is not None
+    assert (owner.run, owner.pending) == (made.run_id, False)
 
 
 @pytest.mark.covers("CP2-D4")

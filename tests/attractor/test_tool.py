@@ -156,7 +156,7 @@ async def test_a_tool_runs_where_it_is_asked_to(hf: Holdfast, tmp_path: Path) ->
     found = await run(hf, line(stage, "t"), tmp_path / "logs")
     assert found.context["tool.last_line"] == str((tmp_path / "work").resolve())
     wrong = await run(hf, line(tool("pwd", ', cwd="/no/such"'), "t"), tmp_path / "logs2")
-    assert "the folder '/no/such' does not exist" in wrong.outcome.failure_reason
+    assert "the folder '/no/such' does not exist. Create /no/such on " in wrong.outcome.failure_reason
 
 
 @pytest.mark.covers("AT-129")

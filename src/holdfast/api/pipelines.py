@@ -13,22 +13,32 @@ from holdfast.api.problems import HttpError
 from holdfast.api.routing import ApiCall
 from holdfast.api.schemas.pipelines import DiagnosticWire, SubmitPipeline, brought_wire, diagnostic_wire
 from holdfast.api.settings import ApiSettings
+from holdfast.attractor.backends.model import NAME as MODEL
 from holdfast.attractor.prepare import PreparedPipeline, input_of
 from holdfast.attractor.program import PipelineSetup, program_for
 from holdfast.attractor.required_access import required_access_of
+from holdfast.attractor.requirements import default_of, prompting_stages
 from holdfast.attractor.stored_source import pipeline_of
 from holdfast.attractor.workspace_needs import repository_problems
-from holdfast.errors import ForbiddenError, PipelineInvalidError, PipelineSyntaxError, RunNotFoundError
+from holdfast.errors import (
+    ForbiddenError,
+    InputError,
+    PipelineInvalidError,
+    PipelineSyntaxError,
+    RunNotFoundError,
+)
 from holdfast.frontends.dot.document import Pipeline
 from holdfast.frontends.dot.files import RequestFiles
 from holdfast.frontends.dot.lint import require_valid
 from holdfast.frontends.dot.lower import DIALECT
+from holdfast.frontends.dot.model_choice import model_choice
 from holdfast.frontends.dot.transforms import prepare
 from holdfast.model.fingerprint import decode_graph, dialect_of
 from holdfast.model.graph import GraphSpec
 from holdfast.model.program import Program
 from holdfast.runs.events import reader_of
 from holdfast.runs.service import RunService
+from holdfast.runs.unserved import live_workers
 from holdfast.store.rows import RunRow
 
 if TYPE_CHECKING:
@@ -59,18 +69,17 @@ _FIX_HINT = "`errors` lists every problem, with its position and fix."
 async def works_alone(store: Store) -> bool:
     """Whether every live worker is in this process: then it is known what its machine has. Another worker may
     have a repository that this one lacks, and its run waits for it."""
-    now = store.now()
-    alive = [row for row in await store.workers() if row.until > now and not row.draining]
+    alive = await live_workers(store)
     own = (os.uname().nodename, os.getpid())
     return bool(alive) and all((row.host, row.pid) == own for row in alive)
 
 
 def pipeline_from_request(
-    body: SubmitPipeline, settings: ApiSettings, *, here: bool = False
+    body: SubmitPipeline, settings: ApiSettings, *, here: bool = False, backend: str = ""
 ) -> PreparedPipeline:
-    """`here`: its runs can run in this process only. Raises HttpError: 400 with every problem and its
-    position, 403 for content that is not allowed."""
-    setup = PipelineSetup(simulate=body.simulate)
+    """`here`: its runs can run in this process only. `backend`: as `chosen_backend` says. Raises HttpError:
+    400 with every problem and its position, 403 for content that is not allowed."""
+    setup = PipelineSetup(simulate=body.simulate, asked=backend)
     files = RequestFiles(body.files)
     try:
         prepared = prepare(
@@ -87,7 +96,44 @@ def pipeline_from_request(
         found: Any = error.facts.get("diagnostics") or ()
         listed = [diagnostic_wire(each) for each in found]
         _refuse(400, error.message, error.code, listed, error.hint or _FIX_HINT)
-    return PreparedPipeline(pipeline, program_for(pipeline, setup), prepared.diagnostics)
+    program = program_for(pipeline, setup)
+    _require_choice(pipeline_of(program.graph.spec), setup)
+    return PreparedPipeline(pipeline, program, prepared.diagnostics)
+
+
+async def chosen_backend(body: SubmitPipeline, store: Store) -> str:
+    """The one of the request, else of this process, else the one that every live worker uses by default.
+    Empty if it is not known: only a pipeline whose stages need none can be started then."""
+    if body.backend and body.simulate:
+        raise InputError("`simulate` and `backend` are both given.", hint="Send one of them.")
+    own = body.backend or PipelineSetup(simulate=body.simulate).asks_for
+    if own:
+        return own
+    names = {default_of(row.offers) for row in await live_workers(store)} - {""}
+    return names.pop() if len(names) == 1 else ""
+
+
+def _require_choice(pipeline: Pipeline, setup: PipelineSetup) -> None:
+    """Raises HttpError: each stage is answered by what was known when its run was created, and not by the
+    backend or model of whichever worker takes it."""
+    if setup.simulate:
+        return
+    stages = [each for each in prompting_stages(pipeline, frozenset()) if not each.text("agent")]
+    if stages and not setup.asks_for:
+        message = f"Stage {stages[0].id!r} has a prompt, and no backend is named."
+        hint = (
+            "Send `backend`, for example model or agent:claude: workers have different ones, or none is live."
+        )
+        _refuse(400, message, "backend_missing", [], hint)
+    lacks = [each.id for each in stages if setup.asks_for == MODEL and not model_choice(each, pipeline).model]
+    if lacks:
+        message = f"Stage {lacks[0]!r} names no model, and this server has no default."
+        hint = (
+            "Set llm_model of the stage or of the graph, or ask the operator to set a provider's key there."
+        )
+        _refuse(400, message, "model_missing", [], hint)
+    for child in pipeline.children.values():
+        _require_choice(child, setup)
 
 
 def whole_input(program: Program, given: dict[str, Any]) -> dict[str, Any]:

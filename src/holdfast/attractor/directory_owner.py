@@ -4,8 +4,10 @@ whose directory was taken over, by a resume in another store, stops before its n
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,6 +40,8 @@ class Owner(msgspec.Struct, frozen=True):
     """How often the run was claimed."""
     before: tuple[str, ...] = ()
     """The runs that it took the directory over from."""
+    pending: bool = False
+    """Its run is being created, by a process that has a lock of this file."""
 
 
 def read_owner(root: Path) -> Owner | None:
@@ -66,24 +70,44 @@ def reserved(root: Path | None, run: str, services: RunServices, *, keyed: bool)
     if root is None or keyed:
         yield
         return
+    _remove_abandoned(root)
     _refuse_used(root)
-    is_ours = not is_refused(services) and _reserve(root, run)
-    try:
-        yield
-    except BaseException:
-        if is_ours:
+    with ExitStack() as stack:
+        is_ours = not is_refused(services) and _reserve(root, run, stack)
+        try:
+            yield
+        except BaseException:
+            if is_ours:
+                with suppress(OSError):
+                    (root / OWNER).unlink()
+                    root.rmdir()
+            raise
+        # A worker that has begun the run has written it.
+        if is_ours and read_owner(root) == Owner(run, pending=True):
             with suppress(OSError):
-                (root / OWNER).unlink()
-                root.rmdir()
-        raise
+                write_owner(root, Owner(run))
 
 
-def _reserve(root: Path, run: str) -> bool:
-    """False if it cannot be written: the run continues without it."""
+def _remove_abandoned(root: Path) -> None:
+    """Of a process that died before its run was created: its lock is free."""
+    owner = read_owner(root)
+    if owner is None or not owner.pending or (root / CHECKPOINT).exists():
+        return
+    with suppress(OSError), (root / OWNER).open("rb") as file:
+        flock(file, LOCK_EX | LOCK_NB)
+        # Not if it was completed, or taken by another process, in between.
+        if os.path.samestat(os.fstat(file.fileno()), (root / OWNER).stat()) and read_owner(root) == owner:
+            (root / OWNER).unlink()
+
+
+def _reserve(root: Path, run: str, stack: ExitStack) -> bool:
+    """False if it cannot be written: the run continues without it. The file is locked until the stack is
+    left."""
     fresh = root / f".{OWNER}.{run}"
     try:
         make_private(root)
-        write_or_raise(fresh, as_json(msgspec.to_builtins(Owner(run))), durable=True)
+        write_or_raise(fresh, as_json(msgspec.to_builtins(Owner(run, pending=True))), durable=True)
+        flock(stack.enter_context(fresh.open("rb")), LOCK_EX)
         # The first process that links it has the directory.
         (root / OWNER).hardlink_to(fresh)
     except FileExistsError:

@@ -60,6 +60,8 @@ class PipelineSetup(msgspec.Struct, frozen=True, kw_only=True):
     """The name of `backend` for runs and workers; without one, `backend_name`."""
     simulate: bool = False
     """Runs that are created with this setup use no model."""
+    asked: str = ""
+    """The name of the backend of runs that are created with this setup; this process may not have it."""
 
     @property
     def own_handlers(self) -> frozenset[str]:
@@ -73,6 +75,8 @@ class PipelineSetup(msgspec.Struct, frozen=True, kw_only=True):
         """The name of the backend in the input of a run that is created with this setup; empty: any."""
         if self.simulate:
             return SIMULATION
+        if self.asked:
+            return self.asked
         backend = self.backend or ambient_backend()
         return "" if backend is None else self.name_of(backend)
 

@@ -7,14 +7,15 @@ backend, model or handler.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from holdfast.attractor.backends.agents.backend import PREFIX as AGENT
 from holdfast.attractor.backends.agents.backend import installed_agents
-from holdfast.attractor.backends.base import missing_error
+from holdfast.attractor.backends.base import AnyBackend, missing_error
 from holdfast.attractor.backends.model import NAME as MODEL
 from holdfast.attractor.backends.model import ModelBackend
 from holdfast.attractor.backends.select import DEFAULT, SIMULATION, ambient_backend
@@ -33,6 +34,10 @@ from holdfast.runs.driver.settings import ALLOW_CODE
 
 if TYPE_CHECKING:
     from holdfast.attractor.program import PipelineSetup
+
+
+_DEFAULT: Final = "default:"
+"""A worker's word for the backend that it uses where none is named: a server chooses by it."""
 
 
 def with_requirements(pipeline: Pipeline, setup: PipelineSetup) -> Pipeline:
@@ -60,16 +65,28 @@ def requirements_of(pipeline: Pipeline, setup: PipelineSetup) -> frozenset[str]:
     stages = [stage for stage in stages if not stage.text("agent")]
     if not stages:
         return frozenset(words)
-    backend = setup.backend or ambient_backend()
-    if backend is None:
-        return frozenset({*words, f"backend:{DEFAULT}"})
-    words.add(backend_word(setup.name_of(backend)))
+    backend = _creating_backend(setup)
+    name = setup.asked or (DEFAULT if backend is None else setup.name_of(backend))
+    words.add(backend_word(name))
     if isinstance(backend, ModelBackend) and backend.selects:
         for stage in stages:
             provider = backend.providers.choice_for(stage, pipeline).provider
             words |= {f"provider:{provider}"} if provider else set()
             words |= {f"kit:{kit}" for kit in wanted_kits(stage, pipeline, backend.kits)}
     return frozenset(words)
+
+
+def _creating_backend(setup: PipelineSetup) -> AnyBackend | None:
+    """What chooses the models of a run that is created here; None: its worker does, or it needs none."""
+    if setup.simulate or setup.asked not in ("", MODEL):
+        return None
+    backend = setup.backend or ambient_backend()
+    return ModelBackend() if setup.asked and not isinstance(backend, ModelBackend) else backend
+
+
+def default_of(offers: Iterable[str]) -> str:
+    """The backend of a worker for stages that name none, by what it announces; empty without one."""
+    return next((word.removeprefix(_DEFAULT) for word in offers if word.startswith(_DEFAULT)), "")
 
 
 def read_child(path: Path, known: frozenset[str]) -> Pipeline:
@@ -89,7 +106,7 @@ def read_child(path: Path, known: frozenset[str]) -> Pipeline:
 def with_models(pipeline: Pipeline, setup: PipelineSetup) -> Pipeline:
     """Each stage with the model and the provider that it would get here, a default too: other processes may
     have other defaults."""
-    backend = None if setup.simulate else setup.backend or ambient_backend()
+    backend = _creating_backend(setup)
     if not isinstance(backend, ModelBackend) or not backend.selects:
         return pipeline
     stages = dict(pipeline.stages)
@@ -112,7 +129,8 @@ def offers_of(setup: PipelineSetup) -> frozenset[str]:
     words |= {f"{AGENT}{name}" for name in installed_agents()}
     words |= set() if git_fault() else {PROGRAM}
     if backend is not None:
-        words |= {f"backend:{DEFAULT}", backend_word(setup.name_of(backend))}
+        name = setup.name_of(backend)
+        words |= {f"backend:{DEFAULT}", f"{_DEFAULT}{name}", backend_word(name)}
     # A run may ask for models beside another default: see `Backends.of`.
     models = backend if isinstance(backend, ModelBackend) else ModelBackend()
     usable = [name for name in models.providers.known if models.providers.is_usable(name)]

@@ -618,8 +618,10 @@ export interface Operations {
   /**
    * Start a pipeline; it is durable when this returns, and any worker runs it.
    *
-   * The files that it names are those of `files`; no other is read. 400 with every problem of the document and
-   * its position. 403 for commands, unless the operator allows them (`holdfast serve --allow-code`).
+   * The files that it names are those of `files`; no other is read. Its prompts go to `backend`, else to that
+   * of the server, else to the one that all live workers have; if these differ, `backend` must be given.
+   * 400 with every problem of the document and its position. 403 for commands, unless the operator allows them
+   * (`holdfast serve --allow-code`).
    */
   submitPipeline(body: SubmitPipeline, options?: Options): Promise<PipelineWire>;
   /** Continue in another of your tenants: a new session in place of this one. Only for browsers. */
@@ -3347,7 +3349,8 @@ export interface StepWire {
 
 /**
  * `dot`: the source. `files`: the texts of the files that it names, by their names relative to it; no
- * other files are read. `context`: initial values. `simulate`: no model is called. `strict`: strict
+ * other files are read. `context`: initial values. `simulate`: no model is called. `backend`: the name of
+ * the one that answers its prompts: `model`, `agent:claude`, or as the operator named it. `strict`: strict
  * grammar.
  */
 export interface SubmitPipeline {
@@ -3356,6 +3359,7 @@ export interface SubmitPipeline {
   context?: Record<string, unknown>;
   /** Default: false. */
   simulate?: boolean;
+  backend?: string;
   /** Default: false. */
   strict?: boolean;
   thread?: string | null;

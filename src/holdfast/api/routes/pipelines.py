@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from holdfast.api.auth.rights import Right
 from holdfast.api.draw import draw
-from holdfast.api.pipelines import find_pipeline, pipeline_from_request, works_alone
+from holdfast.api.pipelines import chosen_backend, find_pipeline, pipeline_from_request, works_alone
 from holdfast.api.routing import ApiCall, ApiReply, Routes
 from holdfast.api.schemas.files import TEXT, drawing, text_reply
 from holdfast.api.schemas.input_guard import require_outside
@@ -20,7 +20,6 @@ from holdfast.api.schemas.runs import etag_of
 from holdfast.attractor.directory_sync import JournalFollower
 from holdfast.attractor.picture import picture_of_run
 from holdfast.attractor.prepare import input_of
-from holdfast.attractor.program import PipelineSetup
 from holdfast.attractor.progress import read_progress
 from holdfast.attractor.recorded_stage import read_stage
 from holdfast.attractor.stage_outputs import FILES
@@ -62,14 +61,17 @@ _MISSING = (RunNotFoundError,)
 async def submit_pipeline(call: ApiCall, body: SubmitPipeline) -> ApiReply[PipelineWire]:
     """Start a pipeline; it is durable when this returns, and any worker runs it.
 
-    The files that it names are those of `files`; no other is read. 400 with every problem of the document and
-    its position. 403 for commands, unless the operator allows them (`holdfast serve --allow-code`)."""
+    The files that it names are those of `files`; no other is read. Its prompts go to `backend`, else to that
+    of the server, else to the one that all live workers have; if these differ, `backend` must be given.
+    400 with every problem of the document and its position. 403 for commands, unless the operator allows them
+    (`holdfast serve --allow-code`)."""
     require_outside(body.context)
     # In a thread: parsing a large document must not block the event loop.
     service, key = await call.runs(), call.key
-    here = await works_alone(service.store)
-    ready = await asyncio.to_thread(pipeline_from_request, body, call.settings, here=here)
-    backend = PipelineSetup(simulate=body.simulate).asks_for
+    here, backend = await works_alone(service.store), await chosen_backend(body, service.store)
+    ready = await asyncio.to_thread(
+        pipeline_from_request, body, call.settings, here=here, backend="" if body.simulate else backend
+    )
     given = input_of(ready.pipeline, backend=backend, context=body.context, here=False)
     row, fresh = await service.create(
         ready.program,

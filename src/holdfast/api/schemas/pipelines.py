@@ -22,13 +22,15 @@ Text = Annotated[str, msgspec.Meta(max_length=100_000, pattern=r"^[^\x00]*$")]
 
 class SubmitPipeline(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """`dot`: the source. `files`: the texts of the files that it names, by their names relative to it; no
-    other files are read. `context`: initial values. `simulate`: no model is called. `strict`: strict
+    other files are read. `context`: initial values. `simulate`: no model is called. `backend`: the name of
+    the one that answers its prompts: `model`, `agent:claude`, or as the operator named it. `strict`: strict
     grammar."""
 
     dot: Annotated[str, msgspec.Meta(min_length=1)]
     files: Annotated[dict[str, str], msgspec.Meta(max_length=500)] = {}
     context: dict[str, Any] = {}
     simulate: bool = False
+    backend: Annotated[str, msgspec.Meta(max_length=200, pattern=r"^[^\s\x00]*$")] = ""
     strict: bool = False
     thread: Name | None = None
     lane: Name | None = None

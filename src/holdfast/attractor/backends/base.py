@@ -89,7 +89,8 @@ class BackendReply(msgspec.Struct, frozen=True, kw_only=True):
 
 class CodergenBackend(Protocol):
     """The specification's interface: text or an Outcome, sync or async; an exception is a failure of the
-    stage. With `effect = "read"` it may run again after a crash; else a person is asked first."""
+    stage. With `effect = "read"` it may run again after a crash; else a person is asked first. Stages with
+    `tool_approval` are refused, unless it changes nothing or has `keeps_approvals = True`."""
 
     def run(
         self, node: Stage, prompt: str, context: PipelineContext
@@ -125,6 +126,11 @@ def is_conversing(backend: Any) -> bool:
 def reserves(backend: Any) -> bool:
     """Whether it reserves each of its calls in the run's ledger, or spends nothing."""
     return getattr(backend, "reserves", False) is True
+
+
+def keeps_approvals(backend: Any) -> bool:
+    """Whether it asks a person, or refuses the stage, where `tool_approval` is set."""
+    return getattr(backend, "keeps_approvals", False) is True
 
 
 def declared_effect(backend: Any) -> Effect | None:

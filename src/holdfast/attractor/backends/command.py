@@ -94,6 +94,8 @@ _LAST: Final = 300
 class CommandBackend:
     """`CommandBackend("my-agent --model {model} --file {prompt_file}")`."""
 
+    keeps_approvals = True  # it refuses such stages
+
     def __init__(self, template: str) -> None:
         try:
             self._words = shlex.split(template)

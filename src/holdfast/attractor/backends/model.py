@@ -68,6 +68,7 @@ class ModelBackend:
     `tools`: your functions."""
 
     reserves = True
+    keeps_approvals = True
 
     def __init__(
         self,

@@ -6,24 +6,27 @@ The simulation uses no model: each stage is answered by a fixed sentence.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.app.loader import load_object
 from holdfast.attractor.backends.agents.backend import PREFIX as AGENT
 from holdfast.attractor.backends.agents.backend import AgentBackend
-from holdfast.attractor.backends.base import AnyBackend, declared_effect, missing_error
+from holdfast.attractor.backends.base import AnyBackend, declared_effect, keeps_approvals, missing_error
 from holdfast.attractor.backends.command import PREFIX, CommandBackend
 from holdfast.attractor.backends.function import CallableBackend
 from holdfast.attractor.backends.model import NAME, ModelBackend
+from holdfast.attractor.backends.tools import refuse_approvals
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.providers import VARIABLE as MODELS
 from holdfast.attractor.providers import Providers
+from holdfast.errors import HoldfastError, InputError
 from holdfast.frontends.dot.model_choice import model_choice
+from holdfast.types.status import REPEATABLE
 
 if TYPE_CHECKING:
     from holdfast.attractor.context import PipelineContext
-    from holdfast.frontends.dot.document import Stage
+    from holdfast.frontends.dot.document import Pipeline, Stage
 
 
 class SimulationBackend:
@@ -38,6 +41,7 @@ class SimulationBackend:
 KEY: Final = "internal.backend"
 """The key in the run's input, so that every worker that resumes the run uses the same backend."""
 SIMULATION: Final = "simulation"
+_BACKEND: Final = "backend:"
 DEFAULT: Final = "default"
 """The backend of a run whose creator named none and had none: that of any worker."""
 VARIABLE: Final = "HOLDFAST_BACKEND"
@@ -66,7 +70,7 @@ class Backends:
     def of(self, visit: StageVisit) -> AnyBackend:
         """Raises RequirementsMissingError: another backend is never used in place of the one that the run
         was started with."""
-        wanted = str(visit.given.get(KEY) or "")
+        wanted = str(visit.given.get(KEY) or required_backend(visit.pipeline))
         agent = visit.stage.text("agent")
         if model_choice(visit.stage, visit.pipeline).provider == SIMULATION:
             wanted = SIMULATION
@@ -91,11 +95,41 @@ class Backends:
         return self.named.get(wanted) or AgentBackend(wanted.removeprefix(AGENT), by_document=by_document)
 
 
+def required_backend(pipeline: Pipeline) -> str:
+    """The backend that the stored pipeline requires: of a run whose input names none, such as one that is
+    started from a stored pipeline. Empty: any."""
+    words = sorted(word for word in pipeline.requires or () if word.startswith(_BACKEND))
+    names = [word.removeprefix(_BACKEND) for word in words]
+    return names[0] if len(names) == 1 and names[0] != DEFAULT else ""
+
+
 def backend_name(backend: AnyBackend) -> str:
     """How runs and workers name it: `model`, `agent:NAME`, `command:DIGEST`, `function:MODULE.NAME`."""
     named: Any = getattr(backend, "backend_name", None)
     kind = type(backend)
     return named if isinstance(named, str) and named else f"function:{kind.__module__}.{kind.__qualname__}"
+
+
+def require_approvals_kept(backend: AnyBackend, stage: Stage, pipeline: Pipeline) -> None:
+    """Raises InputError if a person is to be asked before calls of tools and the backend does not say that it
+    asks (`keeps_approvals`), nor that it changes nothing."""
+    if not keeps_approvals(backend) and declared_effect(backend) not in REPEATABLE:
+        refuse_approvals(stage, pipeline, f"the backend {backend_name(backend)}")
+
+
+def backend_problems(
+    backend: AnyBackend, pipeline: Pipeline, stages: Iterable[Stage]
+) -> Mapping[str, HoldfastError]:
+    """The stages that it cannot do, and why: checked before anything runs."""
+    if isinstance(backend, ModelBackend | AgentBackend | CommandBackend):
+        return backend.problems(pipeline, stages)
+    found: dict[str, HoldfastError] = {}
+    for stage in stages:
+        try:
+            require_approvals_kept(backend, stage, pipeline)
+        except InputError as error:
+            found[stage.id] = error
+    return found
 
 
 def backend_of(given: Any) -> AnyBackend:

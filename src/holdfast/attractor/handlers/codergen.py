@@ -25,7 +25,7 @@ from holdfast.attractor.backends.base import (
     takes_preamble,
 )
 from holdfast.attractor.backends.call import as_fields, call_once, failure_fields
-from holdfast.attractor.backends.select import Backends
+from holdfast.attractor.backends.select import Backends, require_approvals_kept
 from holdfast.attractor.conversations import ConversationTurn, keep_turn, turns_of
 from holdfast.attractor.failures import CLASS_KEY, FINAL, failure_of, raise_if_ours
 from holdfast.attractor.handler import StageVisit
@@ -104,6 +104,7 @@ class CodergenHandler:
 
 
 async def _ask(backend: AnyBackend, asking: PromptRequest) -> dict[str, Any]:
+    require_approvals_kept(backend, asking.visit.stage, asking.visit.pipeline)
     if is_conversing(backend):
         reply = await _conversed(backend, asking)
     elif is_durable(backend):

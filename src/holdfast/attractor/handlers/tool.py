@@ -207,7 +207,7 @@ class CommandRun:
         if cwd and not Path(cwd).is_dir():
             raise InputError(
                 f"stage {stage.id!r}: the folder {cwd!r} does not exist.",
-                hint="Set cwd to an existing folder.",
+                hint=f"Create {Path(cwd).resolve()} on {platform.node()} before this stage, or correct cwd.",
             )
         env, sandbox = self.environment(), sandbox_of(self.visit)
         write_intent(self.folder, self._intent(cwd))

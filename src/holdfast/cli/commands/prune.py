@@ -47,6 +47,16 @@ def prune(
     feed: Annotated[
         Text, typer.Option(help="Also delete entries of the event feed older than this: 7d", metavar="AGE")
     ] = None,
+    worktrees: Annotated[
+        bool,
+        typer.Option(
+            "--worktrees",
+            help="Delete nothing but refs and worktrees of ended pipelines, from the repository here",
+        ),
+    ] = False,
+    unmerged: Annotated[
+        bool, typer.Option("--unmerged", help="With --worktrees and RUN: also work that is on no branch")
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be deleted; change nothing")
     ] = False,
@@ -58,8 +68,22 @@ def prune(
 
     Active and waiting runs are never touched, and forks stay complete.
     """
+    if worktrees:
+        return run_async(_prune_worktrees(runs or [], store, unmerged=unmerged, dry_run=dry_run, json=json))
+    if unmerged:
+        raise InputError("--unmerged is an option of --worktrees.", hint="Give both, or none.")
     wanted = PruneOptions(runs or [], keep, older, flow, blobs, grace, dry_run, yes, feed, orphans)
     return run_async(prune_runs(wanted, store=store, json=json))
+
+
+async def _prune_worktrees(
+    runs: list[str], store: str | None, *, unmerged: bool, dry_run: bool, json: bool
+) -> Exit:
+    from holdfast.cli.prune_worktrees import prune_worktrees
+
+    async with open_store_for_command(store, must_exist=True) as hf:
+        service = await hf.service()
+        return await prune_worktrees(service, runs, unmerged=unmerged, dry_run=dry_run, json=json)
 
 
 class PruneOptions(msgspec.Struct, frozen=True):

@@ -6,9 +6,8 @@ import re
 
 from holdfast.attractor.backends.agents.backend import AgentBackend
 from holdfast.attractor.backends.base import AnyBackend
-from holdfast.attractor.backends.command import CommandBackend
 from holdfast.attractor.backends.model import ModelBackend
-from holdfast.attractor.backends.select import WAYS_OUT, ambient_backend, backend_named
+from holdfast.attractor.backends.select import WAYS_OUT, ambient_backend, backend_named, backend_problems
 from holdfast.attractor.prepare import PreparedPipeline
 from holdfast.attractor.program import PipelineSetup
 from holdfast.attractor.requirements import prompting_stages
@@ -48,8 +47,7 @@ def require_model(ready: PreparedPipeline, setup: PipelineSetup) -> None:
         raise SettingsError(
             f"stages of this pipeline need a model, and none is configured: {shown}{more}.", hint=WAYS_OUT
         )
-    if isinstance(backend, ModelBackend | AgentBackend | CommandBackend):
-        _require(backend, ready, stages)
+    _require(backend, ready, stages)
 
 
 def default_model_note(ready: PreparedPipeline, setup: PipelineSetup) -> str:
@@ -64,8 +62,6 @@ def default_model_note(ready: PreparedPipeline, setup: PipelineSetup) -> str:
     return f"Default model: {', '.join(names)}. Set llm_model to use another." if names else ""
 
 
-def _require(
-    backend: ModelBackend | AgentBackend | CommandBackend, ready: PreparedPipeline, stages: list[Stage]
-) -> None:
-    for problem in backend.problems(ready.pipeline, stages).values():
+def _require(backend: AnyBackend, ready: PreparedPipeline, stages: list[Stage]) -> None:
+    for problem in backend_problems(backend, ready.pipeline, stages).values():
         raise problem

@@ -1663,6 +1663,7 @@ class AsyncPipelines(AsyncGroup):
         files: Mapping[str, str] | None = None,
         context: Mapping[str, Any] | None = None,
         simulate: bool | None = None,
+        backend: str | None = None,
         strict: bool | None = None,
         thread: str | None = None,
         lane: str | None = None,
@@ -1670,9 +1671,10 @@ class AsyncPipelines(AsyncGroup):
     ) -> models.Pipeline:
         """Start a pipeline; it is durable when this returns, and any worker runs it.
 
-        The files that it names are those of `files`; no other is read. 400 with every problem of the
-        document and its position. 403 for commands, unless the operator allows them (`holdfast serve
-        --allow-code`)."""
+        The files that it names are those of `files`; no other is read. Its prompts go to `backend`,
+        else to that of the server, else to the one that all live workers have; if these differ,
+        `backend` must be given. 400 with every problem of the document and its position. 403 for
+        commands, unless the operator allows them (`holdfast serve --allow-code`)."""
         request = request_of(
             "POST",
             "/v1/pipelines",
@@ -1681,6 +1683,7 @@ class AsyncPipelines(AsyncGroup):
                 "files": files,
                 "context": context,
                 "simulate": simulate,
+                "backend": backend,
                 "strict": strict,
                 "thread": thread,
                 "lane": lane,

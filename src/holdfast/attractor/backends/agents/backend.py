@@ -59,6 +59,8 @@ _LAST: Final = 300
 class AgentBackend:
     """`by_document`: a stage names it, and not the operator. Raises InputError if it is not known."""
 
+    keeps_approvals = True  # it refuses such stages, unless its agent may only read
+
     def __init__(self, name: str, *, by_document: bool = False) -> None:
         if name not in ADAPTERS:
             raise InputError(f"there is no agent {name!r}.", hint=f"Known: {', '.join(ADAPTERS)}.")

@@ -13,6 +13,7 @@ from holdfast import Context, Flow, FlowInvalidError, RunSettings, RunStatus, Wo
 from holdfast.runs.limits.item_limits import SharedLimit, limits_in_use
 from holdfast.testing.crashpoints import Crash, armed
 from holdfast.types.ids import RunId
+from holdfast.types.status import ENDED
 from tests.deadlines import HANG
 from tests.flows.places import HOT, RUN, Place, answer
 
@@ -70,12 +71,15 @@ MAPS = pytest.mark.parametrize("mapped", [by_script, by_node])
 Mapped = Callable[..., Flow]
 
 
-async def work_on(place: Place, flow: Flow, *, seconds: int, turns: int) -> None:
-    """Worker after worker, each on a new process, as time goes by."""
+async def work_on(place: Place, flow: Flow, *, seconds: int, turns: int, run: str | None = None) -> None:
+    """Worker after worker, each on a new process, as time goes by; or until this run has ended."""
     for _ in range(turns):
         place.clock.advance(seconds=seconds)
         hf = await place.hf()
         await Worker(flow, on=hf).run_until_idle()
+        row = await (await hf.open()).get_run(RunId(run)) if run else None
+        if row and row.status in ENDED:
+            return
 
 
 @MAPS
@@ -189,11 +193,11 @@ async def test_a_worker_that_dies_repeats_no_item_and_keeps_to_the_rate(
 
     async def work() -> None:
         await flow.run({"items": [1, 2, 3]}, on=await place.hf(), run_id=RUN)
-        await work_on(place, flow, seconds=60, turns=4)
+        await work_on(place, flow, seconds=60, turns=4, run=RUN)
 
     await place.die_at(point, nth, work, may_miss=True)
     place.lapse()
-    await work_on(place, flow, seconds=31, turns=12)
+    await work_on(place, flow, seconds=31, turns=12, run=RUN)
     starts = [at for _, at in items.began]
     assert all(after - before >= 60 for before, after in pairwise(starts)), items.began
     assert len({item for item, _ in items.began}) == len(items.began)

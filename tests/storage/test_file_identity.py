@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import shutil
@@ -15,6 +16,7 @@ from holdfast.errors import StoreReplacedError
 from holdfast.store.open import open_store
 from holdfast.store.protocols import Store
 from holdfast.store.rows import ClaimRequest
+from holdfast.store.sql.sqlite.identity import FileIdentity
 from holdfast.testing.conformance.kit import StoreKit
 from tests.fleet.test_doctor_fleet import findings
 
@@ -126,6 +128,41 @@ async def test_write_is_not_acknowledged_when_the_file_is_not_in_its_place(
         assert (caught.value.code, caught.value.status) == ("store_replaced", 503)
     finally:
         await kit.stop()
+
+
+def no_statx(*_given: object, **_named: object) -> object:
+    raise OSError("no C library to load")
+
+
+@pytest.mark.covers("SAFE-STORE-01")
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda each: each.__name__)
+async def test_file_that_is_not_in_its_place_is_noticed_without_statx_too(
+    tmp_path: Path, fault: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ctypes.CDLL", no_statx)
+    (tmp_path / "here").mkdir()
+    file = tmp_path / "here" / "h.db"
+    for each in (file, Path(f"{file}-wal")):
+        each.write_bytes(b"some")
+    identity = FileIdentity(str(file))
+    identity.check()
+    fault(file)
+    with pytest.raises(StoreReplacedError):
+        identity.check()
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "statx"), reason="the C library has no statx")
+def test_check_asks_for_no_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Linux gives a file whose times were asked for a new one with each write, and a flush takes longer."""
+    file, log = tmp_path / "h.db", tmp_path / "h.db-wal"
+    file.write_bytes(b"some")
+    log.write_bytes(b"more")
+    identity = FileIdentity(str(file))
+    with monkeypatch.context() as patch:
+        patch.setattr("os.stat", None)
+        identity.check()
+    assert identity.log_size == 4
+    assert identity._file == (os.major(file.stat().st_dev), os.minor(file.stat().st_dev), file.stat().st_ino)
 
 
 @pytest.mark.covers("SAFE-STORE-01")

@@ -7,8 +7,12 @@ compared with what was opened. What happened while no process had the file open 
 
 from __future__ import annotations
 
-from os import getpid, stat
+import ctypes
+import os
+from collections.abc import Callable
+from os import getpid
 from pathlib import Path
+from struct import Struct
 from typing import Final
 
 import msgspec
@@ -20,6 +24,48 @@ from holdfast.types.clock import iso
 
 MARK: Final = "-mark"
 
+File = tuple[int, int, int]
+"""Major and minor number of its device, and its inode."""
+
+_HERE: Final = -100  # AT_FDCWD: paths are relative to the folder of the process
+_INODE_AND_SIZE: Final = 0x100 | 0x200
+_FIELDS: Final = Struct("=32xQQ88xII")  # of `struct statx`: inode, size, device
+_Answer = ctypes.c_char * 256
+
+
+def _locator(path: str) -> Callable[[], tuple[File, int]]:
+    """Returns a call that says which file is at the path, and its size.
+
+    It does not ask for times, as `os.stat` does. Since Linux 6.13 a file whose time was asked for gets an
+    exact time with its next write, and so a changed inode, which ext4 without a journal writes with each
+    flush."""
+
+    def by_stat() -> tuple[File, int]:
+        found = os.stat(path)  # noqa: PTH116
+        return (os.major(found.st_dev), os.minor(found.st_dev), found.st_ino), found.st_size
+
+    try:
+        statx = ctypes.CDLL(None, use_errno=True).statx
+    except (AttributeError, OSError, TypeError):
+        return by_stat  # not Linux, or an old C library
+    encoded = os.fsencode(path)
+
+    def by_statx() -> tuple[File, int]:
+        found = _Answer()
+        if statx(_HERE, encoded, 0, _INODE_AND_SIZE, found):
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), path)
+        inode, size, major, minor = _FIELDS.unpack_from(found)
+        return (major, minor, inode), size
+
+    try:
+        by_statx()
+    except FileNotFoundError:
+        return by_statx
+    except OSError:
+        return by_stat  # a sandbox that does not know the call
+    return by_statx
+
 
 class FileIdentity:
     """Of an open database and its write-ahead log."""
@@ -27,30 +73,26 @@ class FileIdentity:
     def __init__(self, path: str) -> None:
         self._path = path
         self._wal_path = path + "-wal"
-        opened = stat(path)  # noqa: PTH116
-        self._file = opened.st_dev, opened.st_ino
+        self._locate = _locator(path)
+        self._locate_wal = _locator(self._wal_path)
+        self._file, _ = self._locate()
         # Known from the first commit on: before it, another process may be the last to close the file, which
         # deletes the log.
-        self._wal: tuple[int, int] | None = None
+        self._wal: File | None = None
         self.log_size = 0
 
     def check(self) -> None:
         """Raises StoreReplacedError. Two calls of the system: it is called for each commit."""
         try:
-            file = stat(self._path)  # noqa: PTH116
-            log_file = stat(self._wal_path)  # noqa: PTH116
+            file, size = self._locate()
+            log_file, self.log_size = self._locate_wal()
         except FileNotFoundError:
             if self._wal is None and Path(self._path).exists():
                 return  # the first write makes the log
             raise self._explain() from None
-        self.log_size = log_file.st_size
         if self._wal is None:
-            self._wal = log_file.st_dev, log_file.st_ino
-        if (
-            (file.st_dev, file.st_ino) != self._file
-            or (log_file.st_dev, log_file.st_ino) != self._wal
-            or file.st_size == 0
-        ):
+            self._wal = log_file
+        if file != self._file or log_file != self._wal or size == 0:
             raise self._explain()
 
     def _explain(self) -> StoreReplacedError:
@@ -60,7 +102,7 @@ class FileIdentity:
             what = "was removed"
         elif file.stat().st_size == 0:
             what = "was emptied"
-        elif (file.stat().st_dev, file.stat().st_ino) == self._file:
+        elif self._locate()[0] == self._file:
             place = self._wal_path
             what = what if Path(place).exists() else "was removed"
         return _replaced(place, what)

@@ -69,3 +69,14 @@ def test_what_a_waiting_or_unknown_run_has_is_kept(cli: Cli, monkeypatch: pytest
     git(repo, "update-ref", "refs/holdfast/11111111-1111-1111-1111-111111111111/result", "HEAD")
     assert "this store does not have the run" in cli("prune", "--worktrees").out
     assert list(refs(repo)) == ["result"]
+
+
+def test_run_is_named_by_what_no_other_begins_with(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    repo = failed(cli, "echo more >more.txt", monkeypatch)
+    run = git(repo, "for-each-ref", "--format=%(refname)", "refs/holdfast").split("/")[2]
+    git(repo, "update-ref", f"refs/holdfast/{run[:-2]}zz/result", "HEAD")
+    said = cli("prune", run[:8], "--worktrees", "--unmerged")
+    assert (said.code, "the beginning of 2 run ids" in said.err) == (2, True), said
+    said = cli("prune", "nothing", "--worktrees", "--unmerged")
+    assert (said.code, "No run 'nothing'" in said.err) == (2, True), said
+    assert len(git(repo, "for-each-ref", "--format=%(refname)", "refs/holdfast").split()) > 1

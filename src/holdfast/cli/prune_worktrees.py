@@ -33,7 +33,7 @@ async def prune_worktrees(
     try:
         repository = Repository.at(Path.cwd())
         found = left_work(repository)
-        wanted = [left for left in found if not runs or any(left.run.startswith(run) for run in runs)]
+        wanted = [_of_run(run, found) for run in runs] if runs else found
         reasons = {left.run: await _reason(service, left, unmerged=unmerged) for left in wanted}
         for left in wanted:
             if not reasons[left.run] and not dry_run:
@@ -46,6 +46,22 @@ async def prune_worktrees(
     else:
         _print(wanted, reasons, dry_run=dry_run)
     return Exit.ok
+
+
+def _of_run(run: str, found: Sequence[LeftWork]) -> LeftWork:
+    """By its id or the beginning of it, which must be that of one run: unmerged work may be deleted."""
+    matching = [left for left in found if left.run.startswith(run)]
+    if len(matching) == 1:
+        return matching[0]
+    if matching:
+        raise InputError(
+            f"{run!r} is the beginning of {len(matching)} run ids.",
+            hint=f"Write more of one: {', '.join(left.run for left in matching[:10])}.",
+        )
+    raise InputError(
+        f"No run {run!r} has left refs or worktrees in this repository.",
+        hint="List them: holdfast prune --worktrees --dry-run",
+    )
 
 
 async def _reason(service: RunService, left: LeftWork, *, unmerged: bool) -> str:

@@ -33,7 +33,7 @@ async def prune_worktrees(
     try:
         repository = Repository.at(Path.cwd())
         found = left_work(repository)
-        wanted = [_of_run(run, found) for run in runs] if runs else found
+        wanted = [_of_run(run, found) for run in dict.fromkeys(runs)] if runs else found
         reasons = {left.run: await _reason(service, left, unmerged=unmerged) for left in wanted}
         for left in wanted:
             if not reasons[left.run] and not dry_run:

@@ -17,11 +17,11 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxR
 
 from holdfast.drivers.temporal.activities import Activities
 from holdfast.drivers.temporal.client import queue_of
-from holdfast.drivers.temporal.payloads import StartOrder
 from holdfast.drivers.temporal.reconcile import end_closed_runs
 from holdfast.drivers.temporal.workflow import RunWorkflow
 from holdfast.errors import EngineError, HoldfastError
 from holdfast.model.fingerprint import CODED, dialect_of
+from holdfast.runs.engine_moves import StartOrder
 from holdfast.runs.engine_report import DeploymentOptions
 from holdfast.runs.store_identity import store_identity
 from holdfast.store.rows import RunFilter, RunRow
@@ -181,11 +181,20 @@ class EngineWorker:
             if row is None:
                 return False
         if row is not None:
-            await self.engine.start(row, serial=order.serial)
+            await self.engine.start(row, serial=self._is_serial(row, order))
         if order.replaces:
             # It reads the store, sees that it is superseded, and ends.
             await self.engine.tell(RunId(order.replaces), 0, cancels=False)
         return True
+
+    def _is_serial(self, row: RunRow, order: StartOrder) -> bool:
+        """Raises EngineError where only its code knows, and this worker has not got it."""
+        if order.serial is not None:
+            return order.serial
+        program = self.runtime.programs.get(row.version)
+        if program is None:
+            raise EngineError(f"run {row.id} is started by a worker with the code of flow {row.flow!r}.")
+        return program.budget is not None
 
     async def _live(self) -> AsyncIterator[RunRow]:
         where, after = RunFilter(worker=self.engine.name, leased=True), None

@@ -15,16 +15,18 @@ from temporalio.exceptions import TimeoutError as ActivityTimeoutError
 with workflow.unsafe.imports_passed_through():
     from holdfast.checkpoint import encode_body
     from holdfast.checkpoint.size_limit import SPILL_OVER
-    from holdfast.drivers.temporal.exec_view import add_budget_view, exec_view, wakes_of
+    from holdfast.drivers.temporal.exec_view import add_budget_view, exec_view
     from holdfast.drivers.temporal.notes import apply_note
-    from holdfast.drivers.temporal.payloads import ExecNote, ExecPlace, NodeCall, NodeReply
+    from holdfast.drivers.temporal.payloads import PROTOCOL, ExecNote, ExecPlace, NodeCall, NodeReply
     from holdfast.drivers.temporal.workflow_journal import FINAL, FOREVER, Place, WorkflowJournal
+    from holdfast.engine.dataflow_mode import CannotContinueError
     from holdfast.engine.decision import Decision
-    from holdfast.engine.messages import HandlerFinished, HandlerLost, TimerFired
+    from holdfast.engine.end import fail_run
+    from holdfast.engine.messages import HandlerFinished, HandlerLost, RunRecovered, TimerFired
     from holdfast.errors import ExpressionError
     from holdfast.model.apply import apply_record
     from holdfast.model.idempotency_keys import idempotency_key
-    from holdfast.model.position import SETTLED, Exec, Position, waits_inside
+    from holdfast.model.position import SETTLED, Exec, Position, waits_inside, wakes_of
     from holdfast.model.record_bodies import ErrorInfo, IntentBody
     from holdfast.telemetry import crashpoint
     from holdfast.types.record import Kind
@@ -235,17 +237,26 @@ class WorkflowNodes(WorkflowJournal):
         name = f"{place[0]}/{place[1]}/{visit}"
         self._lost[name] = self._lost.get(name, 0) + 1
         if self._lost[name] >= MAX_LOST:
-            node = self._pos.scope_graph(self._graph, self._pos.scopes[place[0]]).nodes[place[1]]
-            kind = "stopped" if isinstance(error.cause, ActivityTimeoutError) else "failed"
-            text = f"the workers of node {node.id!r} {kind} {MAX_LOST} times"
-            # No retry of the node follows: each of them had a worker of its own.
+            self._give_up(place, visit, error)
+            return
+        self._inbox.append(HandlerLost(scope=place[0], node=place[1], visit=visit))
+
+    def _give_up(self, place: Place, visit: int, error: ActivityError) -> None:
+        """The run fails as a dead letter. No retry of the node follows: each try had a worker of its own."""
+        node = self._pos.scope_graph(self._graph, self._pos.scopes[place[0]]).nodes[place[1]]
+        kind = "stopped" if isinstance(error.cause, ActivityTimeoutError) else "failed"
+        text = f"the workers of node {node.id!r} {kind} {MAX_LOST} times"
+        if self._start.protocol < 2:
             failed = HandlerFinished(
                 scope=place[0], node=place[1], visit=visit, outcome="fail",
                 error=ErrorInfo("given_up", "RunError", text),
             )  # fmt: skip
             self._inbox.append(failed)
             return
-        self._inbox.append(HandlerLost(scope=place[0], node=place[1], visit=visit))
+        decision = Decision(self._graph, self._pos, self._now())
+        fail_run(decision, CannotContinueError("given_up", text, node.id))
+        self._keep(decision)
+        self._inbox.append(RunRecovered())
 
     def _stop(self, place: Place) -> None:
         task = self._live.get(place)
@@ -290,5 +301,6 @@ class WorkflowNodes(WorkflowJournal):
             return
         crashpoint("before_continue")
         rest = msgspec.structs.replace(self._start, position=self._wire.position(self._pos), lost=self._lost)
-        rest.entries = self._entries
+        # The rest of it decides by the newest rules.
+        rest.entries, rest.queued, rest.mail, rest.protocol = self._entries, self._queued, False, PROTOCOL
         workflow.continue_as_new(args=[encode_body(rest), self._encoded])

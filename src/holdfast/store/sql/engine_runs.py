@@ -10,6 +10,7 @@ from holdfast.store.sql import outbox, reclaim, run_inbox
 from holdfast.store.sql.access import SqlAccess
 from holdfast.store.sql.connection import Conn
 from holdfast.store.sql.runs import COLUMNS, run_row
+from holdfast.telemetry import crashpoint
 from holdfast.types.concurrency_limits import root_of
 from holdfast.types.event import EventRow
 from holdfast.types.fleet import Death
@@ -60,6 +61,7 @@ async def move_run(conn: Conn, now: int, move: RunMove) -> RunRow | None:
         await outbox.put(conn, now, tenant, key, message)
     await run_inbox.add_events(conn, key, [move.event])
     await conn.run(_WAKE_FOR_MAIL, now, key, key)
+    crashpoint("inside_move")
     moved = await conn.row(_MOVED, key)
     assert moved is not None
     return run_row(moved)

@@ -7,11 +7,12 @@ appended to the store by its activities.
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from functools import lru_cache
 
 import msgspec
 from temporalio import workflow
-from temporalio.exceptions import ApplicationError
+from temporalio.exceptions import ActivityError, ApplicationError
 
 with workflow.unsafe.imports_passed_through():
     from holdfast.checkpoint import decode_body
@@ -150,15 +151,19 @@ class RunWorkflow(WorkflowNodes):
     async def _admitted(self, messages: list[Message]) -> list[Message]:
         """When the limit of the run admits it: it gave its place back while it waited. A cancel needs
         none."""
-        if not self._queued or _cancels(messages):
+        if not self._queued:
+            return messages
+        self._queued = False
+        if _cancels(messages):
             return messages
         admission = asyncio.ensure_future(self._admit())
         await self._steady(workflow.wait_condition(lambda: admission.done() or self._is_cancel_unread()))
         if not admission.done():
             admission.cancel()
+            with suppress(ActivityError, asyncio.CancelledError):
+                await admission
             return [*messages, *await self._read_news()]
         await admission
-        self._queued = False
         return messages
 
     def _is_cancel_unread(self) -> bool:

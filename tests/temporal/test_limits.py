@@ -196,10 +196,10 @@ async def test_run_that_waits_for_a_person_leaves_its_limit_and_is_admitted_afte
         await service.answer(first.holds[0].id, "yes")
         async with asyncio.timeout(HANG):
             while await inside(hf) == 0:
-                await asyncio.sleep(0.05)
+                await service.store.wait_change(0.05)
             await service.answer(second.holds[0].id, "yes")
             while not await tries(client, second.run_id):
-                await asyncio.sleep(0.05)
+                await service.store.wait_change(0.05)
         # One runs, the other has its answer and waits for its place.
         assert await inside(hf) == 1
         rows = [await service.get(each.run_id) for each in (first, second)]
@@ -231,7 +231,7 @@ async def test_run_that_is_not_admitted_after_its_answer_can_be_cancelled(sqlite
         client = await (await engine_of(hf)).client()
         async with asyncio.timeout(HANG):
             while not await tries(client, waiting.run_id):
-                await asyncio.sleep(0.05)
+                await service.store.wait_change(0.05)
         await service.cancel(waiting.run_id, by="user:dana")
         done = await settled(flow, hf, waiting.run_id)
         assert done.status is RunStatus.cancelled

@@ -29,8 +29,8 @@ PROTOCOL: Final = 2
 """The number of the rules by which new workflows decide. A release that changes a decision, or what an
 activity is given, counts it up and keeps the old rule for workflows that began with it:
 
-1. The lease of a run has term 1. A node that lost its worker too often fails as other nodes do.
-2. The lease has a term. A node that lost its worker too often fails its run.
+1. The lease of a run has term 1, which activities are not told.
+2. Activities are told the term of the lease: a run may be moved, and resumed after it failed.
 """
 MOST_ITEMS: Final = 1_000
 """Of a map that begin together: the workflow decides about all of them in one task, within two seconds."""

@@ -32,7 +32,7 @@ from holdfast.telemetry import crashpoint
 from holdfast.types.fleet import Death
 from holdfast.types.ids import RunId
 from holdfast.types.lease import Lease
-from holdfast.types.record import Record, Refusal, RunBatch
+from holdfast.types.record import Kind, Record, Refusal, RunBatch
 from holdfast.types.redaction import tenant_scope
 from holdfast.types.status import ENDED, PARKED, RunStatus
 
@@ -115,9 +115,14 @@ class JournalProjector:
         body = RecordCodec(OpaqueRegistry()).load_body(last.kind, last.body)
         if not isinstance(body, EndBody) or body.error is None or body.error.code != GIVEN_UP:
             return
-        now = self.store.now()
+        now, failed = (
+            self.store.now(),
+            [d for d in unwritten.drafts if (d.kind, d.outcome) == (Kind.step, "fail")],
+        )
+        # Until the record of the failure, the node is running.
+        head = (failed[-1] if failed else last).seq - 1
         death = Death(
-            term=row.term, worker=unwritten.engine, at=now, lease_until=now, head=row.head, status="running"
+            term=row.term, worker=unwritten.engine, at=now, lease_until=now, head=head, status="running"
         )
         event = death_event(death, row.recoveries, None)
         await while_unavailable(lambda: self.store.mark_dead(row.id, death=death, event=event))

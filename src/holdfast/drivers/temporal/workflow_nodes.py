@@ -19,10 +19,8 @@ with workflow.unsafe.imports_passed_through():
     from holdfast.drivers.temporal.notes import apply_note
     from holdfast.drivers.temporal.payloads import PROTOCOL, ExecNote, ExecPlace, NodeCall, NodeReply
     from holdfast.drivers.temporal.workflow_journal import FINAL, FOREVER, Place, WorkflowJournal
-    from holdfast.engine.dataflow_mode import CannotContinueError
     from holdfast.engine.decision import Decision
-    from holdfast.engine.end import fail_run
-    from holdfast.engine.messages import HandlerFinished, HandlerLost, RunRecovered, TimerFired
+    from holdfast.engine.messages import HandlerFinished, HandlerLost, TimerFired
     from holdfast.errors import ExpressionError
     from holdfast.model.apply import apply_record
     from holdfast.model.idempotency_keys import idempotency_key
@@ -237,26 +235,17 @@ class WorkflowNodes(WorkflowJournal):
         name = f"{place[0]}/{place[1]}/{visit}"
         self._lost[name] = self._lost.get(name, 0) + 1
         if self._lost[name] >= MAX_LOST:
-            self._give_up(place, visit, error)
-            return
-        self._inbox.append(HandlerLost(scope=place[0], node=place[1], visit=visit))
-
-    def _give_up(self, place: Place, visit: int, error: ActivityError) -> None:
-        """The run fails as a dead letter. No retry of the node follows: each try had a worker of its own."""
-        node = self._pos.scope_graph(self._graph, self._pos.scopes[place[0]]).nodes[place[1]]
-        kind = "stopped" if isinstance(error.cause, ActivityTimeoutError) else "failed"
-        text = f"the workers of node {node.id!r} {kind} {MAX_LOST} times"
-        if self._start.protocol < 2:
+            node = self._pos.scope_graph(self._graph, self._pos.scopes[place[0]]).nodes[place[1]]
+            kind = "stopped" if isinstance(error.cause, ActivityTimeoutError) else "failed"
+            text = f"the workers of node {node.id!r} {kind} {MAX_LOST} times"
+            # No retry of the node follows: each of them had a worker of its own.
             failed = HandlerFinished(
                 scope=place[0], node=place[1], visit=visit, outcome="fail",
                 error=ErrorInfo("given_up", "RunError", text),
             )  # fmt: skip
             self._inbox.append(failed)
             return
-        decision = Decision(self._graph, self._pos, self._now())
-        fail_run(decision, CannotContinueError("given_up", text, node.id))
-        self._keep(decision)
-        self._inbox.append(RunRecovered())
+        self._inbox.append(HandlerLost(scope=place[0], node=place[1], visit=visit))
 
     def _stop(self, place: Place) -> None:
         task = self._live.get(place)

@@ -15,6 +15,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from holdfast.checkpoint import encode_body
 from holdfast.drivers.temporal.address import EngineAddress
+from holdfast.drivers.temporal.key_sample import require_same_keys
 from holdfast.drivers.temporal.payload_codec import converter_for
 from holdfast.drivers.temporal.payloads import MOST_ITEMS, PROTOCOL, RecordRegistry, RunStart, Wire
 from holdfast.drivers.temporal.projection import is_driven, stripped
@@ -35,10 +36,11 @@ from holdfast.runs.record_codec import RecordCodec
 from holdfast.runs.store_identity import store_identity
 from holdfast.store.rows import ClaimRequest, NewRun, RunRow
 from holdfast.telemetry import log
-from holdfast.types.ids import RunId
+from holdfast.types.ids import DEFAULT_TENANT, RunId
 from holdfast.types.outbox import ENGINE_START, OutboxMessage
 
 if TYPE_CHECKING:
+    from holdfast.drivers.temporal.sdk_metrics import SdkMetrics
     from holdfast.runs.service import RunService
 
 WORKFLOW: Final = "holdfast.run"
@@ -67,6 +69,16 @@ class Cluster:
         self.address = address
         self._clients: dict[asyncio.AbstractEventLoop, Client] = {}
         self._door = asyncio.Lock()
+        self._metrics: SdkMetrics | None = None
+
+    def measure(self) -> SdkMetrics:
+        """From the next connection on, the SDK's metrics are collected."""
+        if self._metrics is None:
+            from holdfast.drivers.temporal.sdk_metrics import SdkMetrics
+
+            self._metrics = SdkMetrics()
+            self._clients.clear()
+        return self._metrics
 
     async def connect(self) -> Client:
         """Raises EngineError."""
@@ -97,8 +109,9 @@ class Cluster:
     def _options(self) -> dict[str, Any]:
         """Keys and certificates come from the vendor's profile. Raises EngineError."""
         address = self.address
+        measured = {} if self._metrics is None else {"runtime": self._metrics.runtime}
         if not address.profile:
-            return {"tls": address.tls}
+            return {"tls": address.tls, **measured}
         from temporalio.envconfig import ClientConfigProfile
 
         try:
@@ -109,7 +122,7 @@ class Cluster:
                 hint="TEMPORAL_CONFIG_FILE names the file; `temporal config list` shows its profiles.",
             ) from error
         options = {name: value for name, value in found.items() if name not in ("target_host", "namespace")}
-        return {"tls": address.tls, **options}
+        return {"tls": address.tls, **options, **measured}
 
     def _unreachable(self, error: RPCError) -> EngineError:
         if error.status is RPCStatusCode.NOT_FOUND:
@@ -160,6 +173,8 @@ class TemporalEngine:
         self.store = service.store
         self.figures = EngineFigures()
         self._converter = converter_for(self.runtime.blobs)
+        # Tenants whose keys are those of the other processes.
+        self._checked: set[str] = set()
 
     async def client(self) -> Client:
         """Reads and writes the payloads of runs. Raises EngineError."""
@@ -169,6 +184,13 @@ class TemporalEngine:
     # ------------------------------------------------------------------ how it is
     async def check(self) -> None:
         await self.cluster.connect()
+        await self.require_keys(DEFAULT_TENANT)
+
+    async def require_keys(self, tenant: str) -> None:
+        """Raises EngineError if the processes of the cluster have other keys for this tenant."""
+        if tenant not in self._checked:
+            await require_same_keys(self.store, tenant)
+            self._checked.add(tenant)
 
     async def report(self, row: RunRow) -> EngineReport:
         from holdfast.drivers.temporal.report import report_of
@@ -228,6 +250,7 @@ class TemporalEngine:
         client = await self.client()
         if row.term > 1 and await self._is_started(client, row):
             return
+        await self.require_keys(row.tenant)
         start, graph = await self._start_of(row, serial)
         # The workflows of earlier terms are closed; of each term there is one.
         again = WorkflowIDReusePolicy.ALLOW_DUPLICATE

@@ -52,7 +52,7 @@ RUNNER: Final = SandboxedWorkflowRunner(
 
 class EngineWorker:
     """`lanes`: of the runs that it serves; None: the lanes of its flows. `cached`: workflows that stay in
-    memory."""
+    memory. `measured`: the SDK's own metrics are among the figures of the engine."""
 
     def __init__(
         self,
@@ -62,6 +62,7 @@ class EngineWorker:
         cached: int = 1000,
         grace: float = 10.0,
         deployment: DeploymentOptions | None = None,
+        measured: bool = False,
     ) -> None:
         self.engine = engine
         self.runtime = engine.runtime
@@ -70,12 +71,16 @@ class EngineWorker:
         self._cached = cached
         self._grace = grace
         self._deployment = deployment
+        self._measured = measured
         self._stopping = asyncio.Event()
         # When each message was delivered, by its number.
         self._delivered: dict[int, float] = {}
 
     async def serve(self) -> None:
         """Until `stop`. Raises EngineError if the cluster cannot be used."""
+        if self._measured:
+            self.engine.figures.own = self.engine.cluster.measure().collect
+        await self.engine.check()
         client = await self.engine.client()
         address = self.engine.cluster.address
         activities = Activities(self.runtime, address.heartbeat)
@@ -148,6 +153,8 @@ class EngineWorker:
 
     async def deliver(self) -> None:
         """Start what was created, and tell live runs what was decided about them."""
+        if self.engine.figures.own is not None:
+            self.engine.figures.own()
         await self._start_new()
         undelivered = 0
         async for row in self._live():

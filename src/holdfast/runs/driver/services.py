@@ -130,8 +130,9 @@ class RunEngine(Protocol):
         lanes: Sequence[str] | None = None,
         grace: float = 10.0,
         deployment: DeploymentOptions | None = None,
+        measured: bool = False,
     ) -> EngineServer:
-        """What advances its runs in this process."""
+        """What advances its runs in this process. `measured`: the metrics of its library are collected."""
         ...
 
 

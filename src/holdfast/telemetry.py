@@ -259,7 +259,14 @@ CRASH_POINTS: Final = (
     "lease_lost_before_commit",
 )
 
-ENGINE_CRASH_POINTS: Final = ("inside_project", "after_project", "after_note", "before_continue")
+ENGINE_CRASH_POINTS: Final = (
+    "inside_project",
+    "after_project",
+    "after_note",
+    "before_continue",
+    "inside_move",
+    "after_move",
+)
 """Those of runs that another engine drives."""
 
 _armed: dict[str, Callable[[], None]] = {}

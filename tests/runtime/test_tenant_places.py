@@ -11,7 +11,13 @@ import pytest
 
 from holdfast import Flow, Holdfast, Worker
 from holdfast.app.places import OnePlace, Place
-from holdfast.errors import OtherCellError, SettingsError, TenantNotPlacedError
+from holdfast.errors import (
+    HoldNotFoundError,
+    OtherCellError,
+    RunNotFoundError,
+    SettingsError,
+    TenantNotPlacedError,
+)
 from holdfast.store.rows import RunFilter
 from holdfast.types.terms import Actor
 
@@ -129,6 +135,39 @@ async def test_nothing_is_opened_where_no_tenant_is_named(hf: Holdfast, tmp_path
     with pytest.raises(TenantNotPlacedError, match="none was named"):
         await Worker(greet, on=hf).run_until_idle()
     assert files_in(tmp_path) == []
+
+
+@pytest.mark.covers("SC2-9")
+async def test_tenant_with_a_place_of_its_own_is_alone_there_and_the_others_see_nothing_of_it(
+    hf: Holdfast, tmp_path: Path
+) -> None:
+    """A tenant that is too large for a cell: its runs, holds, limits, audit and workers are its own."""
+    own, shared = await hf.at("globex"), await hf.at("acme")
+    large = [await greet.run({}, on=hf, tenant="globex") for _ in range(3)]
+    small = [await greet.run({}, on=hf, tenant=tenant) for tenant in ("acme", "apex")]
+    await (await own.limits()).set("flow:greet", concurrency=0)
+    # None of it is split: all of its runs are in the one place, and nothing else is.
+    assert tenants_in(tmp_path / "two.db") == {"globex"}
+    assert {row.id for row in await (await own.service()).list(RunFilter())} == {
+        each.run_id for each in large
+    }
+    service = await shared.service()
+    assert {row.id for row in await service.list(RunFilter())} == {each.run_id for each in small}
+    for each in large:
+        with pytest.raises(RunNotFoundError):
+            await service.get(each.run_id)
+    with pytest.raises(HoldNotFoundError):
+        await service.answer(large[0].holds[0].id, "yes")
+    assert [hold.tenant for hold in await service.holds()] == ["acme", "apex"]
+    assert await service.store.audit_tenants() == ["acme", "apex"]
+    # That its cell is stopped stops no other.
+    for each in small:
+        await service.answer(each.holds[0].id, "yes")
+    worker = Worker(greet, on=shared)
+    await worker.run_until_idle()
+    await worker.close()
+    assert {row.status for row in await service.list(RunFilter())} == {"completed"}
+    assert {row.status for row in await (await own.service()).list(RunFilter())} == {"pending_input"}
 
 
 @pytest.mark.covers("SC2-3")

@@ -1,8 +1,8 @@
 """Golden histories: python -m tests.temporal.golden_histories
 
-Records one history of each flow of the suite into tests/temporal/histories/v1 (files that exist are left
-alone). They replay with every later version: a release that changes a decision has to keep the old rule for
-runs that began before. Before the first release with this engine they may be deleted and recorded again.
+Records one history of each flow of the suite, with the present protocol, into tests/temporal/histories (files
+that exist are left alone). They replay with every later version: a release that changes a decision counts the
+protocol up and keeps the old rule for runs that began before.
 """
 
 from __future__ import annotations
@@ -25,19 +25,22 @@ from temporalio.worker import (
 )
 
 from holdfast import Holdfast
+from holdfast.drivers.temporal.payloads import PROTOCOL
 from holdfast.drivers.temporal.workflow import RunWorkflow
 from holdfast.testing.conformance.flows import FLOWS
 from tests.services import temporal
 from tests.temporal.runs import engine_of, run, settled, workers
 from tests.temporal.test_runs import asks
 
-FOLDER = Path(__file__).parent / "histories" / "v1"
+ALL = Path(__file__).parent / "histories"
+FOLDER = ALL / f"v{PROTOCOL}"
 LARGEST = 400
 """Events of a history that is kept: each decision is in a short one."""
 
 
 def files() -> list[Path]:
-    return sorted(FOLDER.glob("*.json.gz"))
+    """Of every protocol."""
+    return sorted(ALL.glob("v*/*.json.gz"))
 
 
 def read(file: Path) -> WorkflowHistory:

@@ -12,7 +12,10 @@ pytest.importorskip("temporalio")
 from holdfast import Budget, Flow, Holdfast, Limits, Scripted
 from holdfast.agents.messages import TokenUsage
 from holdfast.drivers.temporal.client import priority_of
+from holdfast.runs.branch.fork import branch
+from holdfast.runs.engine_moves import move_from_engine, move_to_engine
 from holdfast.types.status import RunStatus
+from tests.deadlines import HANG
 from tests.temporal.runs import assert_same, engine_of, run, settled, workers
 
 pytestmark = pytest.mark.anyio
@@ -143,3 +146,116 @@ async def test_items_of_a_map_share_a_limit_by_key_and_start_at_a_rate(sqlite: s
         assert list(done.state["done"]) == list(range(4)), done
         starts = [e for e in await service.events(done.run_id) if "item start" in str(e)]
         assert len(starts) >= 4
+
+
+def waits_under_limit() -> Flow:
+    flow = Flow("place", limits=Limits(per_key=1, key="{{shop}}"))
+
+    @flow.node(effect="pure")
+    async def begin(state: Any) -> dict[str, Any]:
+        return {"begun": True}
+
+    flow.hold("ok", prompt="Go on?", options=["yes", "no"])
+
+    @flow.node(effect="pure")
+    async def finish(state: Any) -> dict[str, Any]:
+        if "gate" in state:
+            await GATES[state["gate"]].wait()
+        return {"finished": True}
+
+    flow.chain("begin", "ok", "finish")
+    return flow
+
+
+GATES: dict[str, asyncio.Event] = {}
+
+
+async def inside(hf: Holdfast) -> int:
+    return sum(count for _, count, _ in await (await hf.service()).store.limits(prefix="flow:place/a"))
+
+
+@pytest.mark.covers("TD-37")
+async def test_run_that_waits_for_a_person_leaves_its_limit_and_is_admitted_after_the_answer(
+    sqlite: str, engine: str
+) -> None:
+    flow, gate = waits_under_limit(), GATES.setdefault("answered", asyncio.Event())
+    async with Holdfast(sqlite, engine=engine) as hf, workers(hf, flow):
+        service = await hf.service()
+        first = await run(flow, hf, {"shop": "a", "gate": "answered"})
+        assert (await service.get(first.run_id)).limit == ""
+        assert await inside(hf) == 0
+        # With the limit of its flow taken by one that waits, no other would start.
+        second = await run(flow, hf, {"shop": "a"})
+        assert second.status is RunStatus.pending_input
+        # A fork of one that waits has its limit.
+        forked, _ = await branch(service, await service.get(second.run_id), None)
+        assert forked.limit == "flow:place/a"
+        await settled(flow, hf, forked.id)
+
+        client = await (await engine_of(hf)).client()
+        await service.answer(first.holds[0].id, "yes")
+        async with asyncio.timeout(HANG):
+            while await inside(hf) == 0:
+                await service.store.wait_change(0.05)
+            await service.answer(second.holds[0].id, "yes")
+            while not await tries(client, second.run_id):
+                await service.store.wait_change(0.05)
+        # One runs, the other has its answer and waits for its place.
+        assert await inside(hf) == 1
+        rows = [await service.get(each.run_id) for each in (first, second)]
+        assert [row.limit for row in rows] == ["flow:place/a", ""]
+        gate.set()
+        for each in (first, second):
+            assert (await settled(flow, hf, each.run_id)).state["finished"]
+            await assert_same(hf, each.run_id)
+        assert await inside(hf) == 0
+        left = await service.store.documents("default", "engine_run")
+        assert [document.name for document in left] == [forked.id]
+
+
+async def tries(client: Any, run_id: str) -> bool:
+    """Whether the cluster tries to have the run admitted."""
+    found = await client.get_workflow_handle(run_id).describe()
+    pending = found.raw_description.pending_activities
+    return any(each.activity_type.name == "holdfast.admit" and each.attempt > 1 for each in pending)
+
+
+@pytest.mark.covers("TD-37")
+async def test_run_that_is_not_admitted_after_its_answer_can_be_cancelled(sqlite: str, engine: str) -> None:
+    flow = waits_under_limit()
+    async with Holdfast(sqlite, engine=engine) as hf, workers(hf, flow):
+        service = await hf.service()
+        waiting = await run(flow, hf, {"shop": "a"})
+        await (await hf.limits()).set("flow:place/a", concurrency=0)
+        await service.answer(waiting.holds[0].id, "yes")
+        client = await (await engine_of(hf)).client()
+        async with asyncio.timeout(HANG):
+            while not await tries(client, waiting.run_id):
+                await service.store.wait_change(0.05)
+        await service.cancel(waiting.run_id, by="user:dana")
+        done = await settled(flow, hf, waiting.run_id)
+        assert done.status is RunStatus.cancelled
+        assert "finished" not in done.state
+        await assert_same(hf, waiting.run_id)
+
+
+@pytest.mark.covers("TD-37", "TD-38")
+async def test_run_with_a_limit_that_is_moved_in_counts_only_while_it_advances(
+    sqlite: str, engine: str
+) -> None:
+    flow = waits_under_limit()
+    async with Holdfast(sqlite, engine="") as plain, Holdfast(sqlite, engine=engine) as hf:
+        service, name = await hf.service(), (await engine_of(hf)).name
+        waiting = [await run(flow, plain, {"shop": "a"}) for _ in range(2)]
+        rows = [await service.get(each.run_id) for each in waiting]
+        moved = [await move_to_engine(service, row, name) for row in rows]
+        assert await inside(hf) == 0
+        back = await move_from_engine(service, moved[1])
+        assert back.limit == "flow:place/a"
+        assert (await move_to_engine(service, back, name)).limit == ""
+        async with workers(hf, flow):
+            for each in waiting:
+                await service.answer(each.holds[0].id, "yes")
+                assert (await settled(flow, hf, each.run_id)).state["finished"]
+                await assert_same(hf, each.run_id)
+        assert await inside(hf) == 0

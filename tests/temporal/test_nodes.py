@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from typing import Any
 
+import msgspec
 import pytest
 
 pytest.importorskip("temporalio")
@@ -134,16 +137,19 @@ async def test_late_result_of_a_lost_activity_is_evidence_and_nothing_is_asked_o
 
 
 @pytest.mark.covers("TD-21")
-async def test_execution_that_loses_its_worker_five_times_fails_its_run(
+async def test_execution_that_loses_its_worker_five_times_is_a_dead_letter_and_can_be_retried(
     sqlite: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flow, tried = Flow("cursed", effect="pure"), list[int]()
-    monkeypatch.setattr("temporalio.activity.heartbeat", lambda *_: None)
+    heartbeat, silent = activity.heartbeat, [True]
+    monkeypatch.setattr("temporalio.activity.heartbeat", lambda *_: None if silent[0] else heartbeat())
 
     @flow.node(retry=9)
-    async def work(state: Any) -> None:
+    async def work(state: Any) -> dict[str, Any]:
         tried.append(1)
-        await asyncio.sleep(HANG)
+        if silent[0]:
+            await asyncio.sleep(HANG)
+        return {"worked": True}
 
     async with Holdfast(sqlite, engine=temporal.own().address("1s")) as hf, workers(hf, flow):
         done = await run(flow, hf)
@@ -151,6 +157,26 @@ async def test_execution_that_loses_its_worker_five_times_fails_its_run(
         assert (done.error.code, len(tried)) == ("given_up", 5)
         assert "the workers of node 'work' stopped 5 times" in done.error.message
         await assert_same(hf, done.run_id)
+        (listed,) = msgspec.json.decode(await holdfast("dead", "list", "--json", "--store", sqlite))["items"]
+        name = (await engine_of(hf)).name
+        assert (listed["run"], listed["dead"]) == (done.run_id, True)
+        ((death,),) = [listed["deaths"]]
+        assert (death["worker"], death["nodes"]) == (name, ["work"])
+        silent[0] = False
+        await holdfast("dead", "retry", done.run_id, "--store", sqlite)
+        done = await settled(flow, hf, done.run_id)
+        assert done.state["worked"], done
+        row = await (await hf.service()).get(done.run_id)
+        assert (row.term, row.dead, len(tried)) == (2, False, 6)
+        await assert_same(hf, done.run_id)
+
+
+async def holdfast(*words: str) -> bytes:
+    """The command line."""
+    command = [sys.executable, "-m", "holdfast", *words]
+    made = await asyncio.to_thread(subprocess.run, command, capture_output=True, timeout=HANG, check=False)
+    assert made.returncode == 0, made.stderr
+    return made.stdout
 
 
 @pytest.mark.covers("TD-18")

@@ -225,12 +225,27 @@ async def test_metrics_of_a_worker_have_the_figures_of_its_engine(sqlite: str, e
 
     metrics, flow = Metrics("0"), asks()
     async with Holdfast(sqlite, engine=engine) as hf, Worker(flow, on=hf, probe=metrics):
+        waiting = await run(flow, hf)
         page = generate_latest(metrics.registry).decode()
+        # Counters grow from one look to the next.
+        before = _sdk_count(page)
+        await (await hf.service()).answer(waiting.holds[0].id, "yes")
+        assert (await settled(flow, hf, waiting.run_id)).completed
+        assert _sdk_count(generate_latest(metrics.registry).decode()) > before > 0
+    assert "temporal_workflow_task_execution_latency_seconds_bucket{" in page
+    assert "temporal_num_pollers{" in page
     for name in (
         "projection_lag_records", "projection_lag_seconds", "mail_undelivered", "history_events",
         "conflicts_total", "lost_activities_total",
     ):  # fmt: skip
         assert f"holdfast_engine_{name} 0" in page, name
+
+
+def _sdk_count(page: str) -> float:
+    """Of the workflow tasks that the worker has completed."""
+    name = "temporal_workflow_task_queue_poll_succeed"
+    lines = [line for line in page.splitlines() if line.startswith(f"{name}_total{{")]
+    return sum(float(line.rpartition(" ")[2]) for line in lines)
 
 
 async def test_run_of_an_engine_is_not_migrated(sqlite: str, engine: str) -> None:

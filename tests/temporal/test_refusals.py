@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 pytest.importorskip("temporalio")
 
 from holdfast import Flow, Holdfast
+from holdfast.checkpoint.keys import EVERYBODY, StaticKeys, new_scope, rotated, with_scope
 from holdfast.drivers.temporal.address import EngineAddress, parse_address
 from holdfast.drivers.temporal.client import Cluster
 from holdfast.drivers.temporal.payloads import Unwritten
@@ -20,7 +22,8 @@ from holdfast.errors import EngineError, ProjectionConflictError
 from holdfast.testing.clock import FakeClock
 from tests.services import temporal
 from tests.services.s3 import free_ports
-from tests.temporal.runs import assert_same, run, workers
+from tests.storage.canary import ring
+from tests.temporal.runs import assert_same, engine_of, run, workers
 from tests.temporal.test_runs import asks
 
 pytestmark = pytest.mark.anyio
@@ -142,3 +145,38 @@ async def test_reducer_that_decides_by_chance_is_recorded_with_its_result(sqlite
         done = await run(flow, hf)
         assert done.completed
         await assert_same(hf, done.run_id)
+
+
+@pytest.mark.covers("TD-41")
+async def test_keys_that_differ_from_those_of_other_processes_are_found_before_anything_starts(
+    sqlite: str, engine: str
+) -> None:
+    flow, first, second = asks(), ring("acme", EVERYBODY), ring("acme", EVERYBODY)
+    async with Holdfast(sqlite, engine=engine, keys=first) as hf, workers(hf, flow):
+        assert (await run(flow, hf, tenant="acme")).holds
+    async with Holdfast(sqlite, engine=engine, keys=second) as hf:
+        with pytest.raises(EngineError, match="their keys differ"):
+            await (await engine_of(hf)).check()
+        with pytest.raises(EngineError, match="their keys differ"):
+            async with workers(hf, flow):
+                pass
+        # Of one tenant alone.
+        with pytest.raises(EngineError, match="of tenant 'acme'"):
+            await (await engine_of(hf)).require_keys("acme")
+
+
+@pytest.mark.covers("TD-41")
+async def test_process_that_lacks_the_newest_key_is_refused_after_another_has_started(
+    sqlite: str, engine: str
+) -> None:
+    scope = new_scope(datetime.now(UTC))
+    old = StaticKeys(with_scope(None, EVERYBODY, scope))
+    new = StaticKeys(with_scope(None, EVERYBODY, rotated(scope, datetime.now(UTC))))
+    # As the key is rotated: what was written before is read by both.
+    for keys in (None, old, new):
+        async with Holdfast(sqlite, engine=engine, keys=keys) as hf:
+            await (await engine_of(hf)).check()
+    for keys in (None, old):
+        async with Holdfast(sqlite, engine=engine, keys=keys) as hf:
+            with pytest.raises(EngineError, match="their keys differ"):
+                await (await engine_of(hf)).check()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import msgspec
@@ -9,15 +10,17 @@ import pytest
 
 pytest.importorskip("temporalio")
 
+from temporalio.client import WorkflowHistory
 from temporalio.worker import Replayer
 
 from holdfast import Holdfast
-from holdfast.drivers.temporal.payloads import RecordRegistry, Unwritten, Wire
+from holdfast.drivers.temporal.payloads import PROTOCOL, RecordRegistry, Unwritten, Wire
 from holdfast.drivers.temporal.projection import JournalProjector
 from holdfast.drivers.temporal.worker import RUNNER
 from holdfast.drivers.temporal.workflow import RunWorkflow
 from holdfast.errors import ProjectionConflictError
 from holdfast.types.ids import RunId
+from tests.deadlines import HANG
 from tests.temporal import golden_histories
 from tests.temporal.runs import engine_of, run, settled, workers
 from tests.temporal.test_runs import asks
@@ -57,7 +60,9 @@ async def test_records_in_the_store_are_compared_and_never_replaced(sqlite: str,
 
 
 @pytest.mark.covers("TD-34")
-@pytest.mark.parametrize("file", golden_histories.files(), ids=lambda file: file.name.partition(".")[0])
+@pytest.mark.parametrize(
+    "file", golden_histories.files(), ids=lambda file: f"{file.parent.name}-{file.name.partition('.')[0]}"
+)
 async def test_golden_history_replays_to_the_same_decisions(file: Path) -> None:
     """If it does not: keep the old rule for runs that began with it (golden_histories.py says more)."""
     await golden_histories.replay(golden_histories.read(file))
@@ -65,7 +70,8 @@ async def test_golden_history_replays_to_the_same_decisions(file: Path) -> None:
 
 @pytest.mark.covers("TD-34")
 async def test_changed_decision_is_found_by_a_golden_history(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert len(golden_histories.files()) > 10
+    assert {file.parent.name for file in golden_histories.files()} == {"v1", "v2"}
+    assert len(golden_histories.files()) > 20
     history = golden_histories.read(golden_histories.FOLDER / "asks.json.gz")
     with monkeypatch.context() as planted:
         # Another activity is started.
@@ -78,3 +84,34 @@ async def test_changed_decision_is_found_by_a_golden_history(monkeypatch: pytest
         planted.setattr(RunWorkflow, "_now", lambda self: now(self) + 1)
         with pytest.raises(AssertionError, match="given something else"):
             await golden_histories.replay(history)
+
+
+@pytest.mark.covers("TD-34")
+async def test_run_of_a_newer_protocol_is_left_until_a_worker_knows_it(
+    sqlite: str, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow = asks()
+    async with Holdfast(sqlite, engine=engine) as hf:
+        with monkeypatch.context() as newer:
+            newer.setattr("holdfast.drivers.temporal.client.PROTOCOL", PROTOCOL + 1)
+            created = await flow.submit({}, on=hf)
+        handle = (await (await engine_of(hf)).client()).get_workflow_handle(created)
+        async with workers(hf, flow):
+            async with asyncio.timeout(HANG):
+                while not (failed := _failed_tasks(await handle.fetch_history())):
+                    await (await hf.service()).store.wait_change(0.1)
+            assert f"(protocol {PROTOCOL + 1}; this worker knows {PROTOCOL})" in failed[0]
+            assert (await (await hf.service()).get(created)).head == 0
+            monkeypatch.setattr("holdfast.drivers.temporal.workflow.PROTOCOL", PROTOCOL + 1)
+            waiting = await settled(flow, hf, created)
+            await (await hf.service()).answer(waiting.holds[0].id, "yes")
+            assert (await settled(flow, hf, created)).completed
+
+
+def _failed_tasks(history: WorkflowHistory) -> list[str]:
+    found = [
+        event.workflow_task_failed_event_attributes.failure
+        for event in history.events
+        if event.HasField("workflow_task_failed_event_attributes")
+    ]
+    return [failure.encoded_attributes.data.decode() for failure in found]

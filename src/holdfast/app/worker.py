@@ -95,7 +95,11 @@ class Worker:
     def _start_engine(self, worker: RunWorker) -> asyncio.Task[None] | None:
         engine = worker.runtime.engine
         if engine is not None:
-            self._engine = engine.worker(lanes=self._options["lanes"], deployment=self._deployment)
+            self._engine = engine.worker(
+                lanes=self._options["lanes"],
+                deployment=self._deployment,
+                measured=self.probe is not None and self.probe.measures,
+            )
             self._engine_task = asyncio.create_task(self._engine.serve())
         return self._engine_task
 

@@ -203,6 +203,18 @@ def naps_of(pos: Position, execution: Exec) -> list[str]:
     return [sub.hold for sub in execution.subs.values() if not sub.done and sub.hold in pos.timers]
 
 
+def wakes_of(pos: Position) -> dict[str, int]:
+    """When each open wait for a time is over, by its token."""
+    found = {token: at for token, at in pos.join_wakes.items() if token in pos.timers}
+    for execution in pos.execs.values():
+        if execution.wake_at is not None and execution.token in pos.timers:
+            found[execution.token] = execution.wake_at
+        for sub in execution.subs.values():
+            if not sub.done and sub.hold in pos.timers:
+                found[sub.hold] = int(sub.value)
+    return found
+
+
 def waits_inside(pos: Position, execution: Exec) -> bool:
     """Whether its handler waits for an answer or a timer."""
     open_ = (sub.hold for sub in execution.subs.values() if not sub.done)

@@ -17,6 +17,7 @@ from holdfast.errors import HoldfastError, RunEndedError
 from holdfast.model.record_bodies import EndBody, ErrorInfo
 from holdfast.model.shown_names import shown_name
 from holdfast.runs.driver.load import load
+from holdfast.runs.engine_moves import resume_on_engine
 from holdfast.runs.history.versions import readers_of
 from holdfast.runs.record_codec import RecordCodec
 from holdfast.store.recovery import PROGRESS
@@ -118,7 +119,8 @@ async def retry_dead(service: RunAccess, run: str, *, by: str = "user:local") ->
     row = await _require_dead(service, run)
     body = msgspec.json.encode({"by": by})
     event = EventRow(0, service.store.now(), "run.retry_requested", body)
-    await service.store.send(row.id, "resume", b"", event=event)
+    if await resume_on_engine(service, row, b"", event) is None:
+        await service.store.send(row.id, "resume", b"", event=event)
     return await service.get(row.id)
 
 

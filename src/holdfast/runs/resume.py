@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.runs.create import break_places
+from holdfast.runs.engine_moves import resume_on_engine
 from holdfast.runs.events import reader_of
 from holdfast.runs.limits.run_limits import require_entity_free
 from holdfast.store.lost_history import require_whole
@@ -44,7 +45,9 @@ async def request_resume(
     if breaks or no_breaks:
         graph = (await reader_of(service, row)).graph
         payload = msgspec.json.encode({"breaks": break_places(graph, breaks or ()), "off": no_breaks})
-    sent = await service.store.send(row.id, "resume", payload)
+    sent = await resume_on_engine(service, row, payload)
+    if sent is None:
+        sent = await service.store.send(row.id, "resume", payload)
     row = await service.get(run)
     if not sent:
         # Another run of its entity became live meanwhile.

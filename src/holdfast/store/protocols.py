@@ -10,8 +10,8 @@ RETURNING (MariaDB has none: lock the run row with SELECT .. FOR UPDATE, or use 
 that is held between two calls, session state, or a statement whose text depends on the result of an earlier
 one in the same batch.
 
-Holds, queues, fleets and threads of graphs have their own modules: `store.hold_protocols`,
-`store.queue_protocols`, `store.fleet_protocols`, `store.graph_protocols`.
+Holds, queues, fleets, engines and threads of graphs have their own modules: `store.hold_protocols`,
+`store.queue_protocols`, `store.fleet_protocols`, `store.engine_protocols`, `store.graph_protocols`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from holdfast.store.engine_protocols import EngineRuns
 from holdfast.store.fleet_protocols import Fleet
 from holdfast.store.graph_protocols import GraphThreads
 from holdfast.store.hold_protocols import Audit, Documents, Holds, Outbox
@@ -399,6 +400,7 @@ class Store(
     Documents,
     Queues,
     Fleet,
+    EngineRuns,
     RunTransfer,
     Flows,
     BlobRows,

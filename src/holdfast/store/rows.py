@@ -14,7 +14,8 @@ from holdfast.types.hold import (
 )
 from holdfast.types.ids import RunId
 from holdfast.types.lease import Lease
-from holdfast.types.record import Record
+from holdfast.types.outbox import OutboxMessage
+from holdfast.types.record import NewTimer, Record
 from holdfast.types.status import RunStatus
 
 
@@ -110,6 +111,24 @@ class RunHistory(msgspec.Struct, frozen=True, kw_only=True):
     late: list[tuple[int, bytes]]
     blobs: list[bytes]  # the digests that the run refers to
     deaths: list[Death] = []
+
+
+class RunMove(msgspec.Struct, frozen=True, kw_only=True):
+    """Who drives a run changes. `worker`, `term` and `head`: as they were read. `to`: the engine that has it
+    from now on, until `lease_until`; None: the built-in workers. `timers`: of the store, instead of those
+    that there are. `resume`: the content of a message `resume` that is sent with it, to a failed run."""
+
+    run: RunId
+    worker: str | None
+    term: int
+    head: int
+    event: EventRow
+    to: str | None = None
+    lease_until: int | None = None
+    limit: str = ""
+    timers: list[NewTimer] = []
+    outbox: list[OutboxMessage] = []
+    resume: bytes | None = None
 
 
 class Claim(msgspec.Struct, frozen=True):

@@ -10,8 +10,8 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
 
     Kinds: person, group, role, skill, skill_content, deployment, calendar, policy, channel, view, link_key,
     flow_version, flow_source, flow_current, flow_layout, flow_draft, early_completion, queues_reconciled,
-    preferences, store, item_limit, shadow_answer, steer; and the server's: token, token_used, session,
-    sign_in_code."""
+    preferences, store, item_limit, shadow_answer, steer, exec_notes, engine_run; and the server's:
+    token, token_used, session, sign_in_code."""
 
     tenant: str
     kind: str

@@ -62,6 +62,9 @@ EVENTS = {
         "the store lost records that it had acknowledged, and the run stopped",
         ("acknowledged", "head", "worker", "acknowledged_at", "hold"),
     ),
+    "run.moved": EventKind(
+        "the run was moved to an engine, or from it to the built-in workers", ("from", "to", "by")
+    ),
     "run.retry_requested": EventKind("an operator asked to retry a dead letter", ("by",)),
     "run.cancel_requested": EventKind("a cancel of the run was requested", ("reason", "by")),
     "run.code_changed": EventKind(

@@ -1,24 +1,36 @@
-"""`holdfast promote`: moves a whole store to another database."""
+"""`holdfast promote`: moves a whole store to another database, or runs that wait to an engine and back."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 import typer
 
-from holdfast.cli.app import Json, app, run_async
+from holdfast.cli.app import Json, Text, app, run_async
 from holdfast.cli.main import Exit
-from holdfast.cli.output.console import PATIENCE, print_json, print_line, print_note, print_table
-from holdfast.errors import InputError
+from holdfast.cli.options.store import open_store_for_command
+from holdfast.cli.output.console import (
+    PATIENCE,
+    print_json,
+    print_line,
+    print_list,
+    print_note,
+    print_table,
+)
+from holdfast.errors import ConflictError, EngineError, InputError
 from holdfast.types.duration import DurationError, parse_duration
 
 if TYPE_CHECKING:
+    from holdfast.runs.driver.services import RunEngine
+    from holdfast.runs.service import RunService
     from holdfast.runs.transfer.promote import PromoteProgress, PromoteResult, Survey
     from holdfast.store.copy import WorkerLeases
+    from holdfast.store.rows import RunRow
 
+PAGE = 500
 MEASURED = 23_000
 """Rows copied and compared per second, measured with PostgreSQL on the same two cores (ADR 40)."""
 
@@ -27,13 +39,31 @@ MEASURED = 23_000
     epilog="Examples:  holdfast promote sqlite:runs.db postgresql://holdfast@db/holdfast --dry-run"
     "   ·   holdfast promote sqlite:runs.db postgresql://holdfast@db/holdfast"
     "   ·   holdfast promote postgresql://holdfast@db/holdfast sqlite:back.db"
-    "   ·   holdfast promote --undo sqlite:runs.db postgresql://holdfast@db/holdfast",
+    "   ·   holdfast promote --undo sqlite:runs.db postgresql://holdfast@db/holdfast"
+    "   ·   holdfast promote sqlite:runs.db --engine temporal://localhost:7233/default"
+    "   ·   holdfast promote sqlite:runs.db --engine none --run 3fa9c1",
 )
 def promote(
     source: Annotated[str, typer.Argument(help="Store to move", metavar="FROM")],
     target: Annotated[
-        str, typer.Argument(help="Empty target store; it is created if it does not exist", metavar="TO")
-    ],
+        Text,
+        typer.Argument(
+            help="Empty target store; it is created if it does not exist. Not with --engine", metavar="TO"
+        ),
+    ] = None,
+    engine: Annotated[
+        Text,
+        typer.Option(
+            help="Move runs of FROM that wait to this engine, or with `none` to the built-in workers",
+            metavar="ADDRESS",
+        ),
+    ] = None,
+    run: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="With --engine: only this run; can be repeated (default: all that wait)", metavar="RUN"
+        ),
+    ] = None,
     wait: Annotated[
         str, typer.Option(help="How long to wait for workers of the old store to stop", metavar="DURATION")
     ] = "10m",
@@ -49,13 +79,29 @@ def promote(
     ] = False,
     json: Json = False,
 ) -> int:
-    """Move a whole store: between SQLite, PostgreSQL and MariaDB.
+    """Move a whole store to another database, or runs that wait to an engine and back.
+
+    A store moves between SQLite, PostgreSQL and MariaDB.
 
     Active runs, open holds, timers, history and all ids are moved. When it starts, workers of the old store
     get no more runs and stop with a message that names the new store. Then everything is copied, compared by
     count and hash, and the new store opens. The old one stays readable. If it is interrupted, run the same
     command again: it continues.
+
+    With --engine, runs that wait for a person, an event or a time move to a Temporal cluster, or with `none`
+    from there to the built-in workers. A run that is running is refused. The store stays where it is.
     """
+    if engine is not None:
+        if target is not None or undo or force:
+            raise InputError(
+                "--engine moves runs within one store.", hint="Leave TO, --undo and --force out."
+            )
+        return run_async(move_runs(source, engine, run or [], dry_run=dry_run, json=json))
+    if target is None or run:
+        raise InputError(
+            "a store to move to is missing." if target is None else "--run is given without --engine.",
+            hint="Give FROM and TO, or FROM and --engine ADDRESS.",
+        )
     wish = PromoteOptions(source=source, target=target, wait=wait, force=force, undo=undo, dry_run=dry_run)
     return run_async(promote_store(wish, json=json))
 
@@ -180,3 +226,78 @@ def _print_survey(found: Survey, *, json: bool) -> Exit:
         print_line(f"A move is in progress ({found.state}); the same command without --dry-run continues it.")
     print_note("Nothing was changed.")
     return Exit.ok
+
+
+class _MovedRun(msgspec.Struct):
+    """`refused`: why it was not moved."""
+
+    run: str
+    flow: str
+    status: str
+    refused: str | None = None
+
+
+async def move_runs(store: str, engine: str, runs: Sequence[str], *, dry_run: bool, json: bool) -> Exit:
+    """Exit code 1: at least one run that was named is refused."""
+    address = "" if engine == "none" else engine
+    async with open_store_for_command(store, must_exist=True, engine=address) as hf:
+        service = await hf.service()
+        target = service.runtime.engine
+        if target is not None:
+            await target.check()
+        rows = (
+            [await service.get(each) for each in runs]
+            if runs
+            else [r async for r in _parked(service, target)]
+        )
+        done = [await _move(service, row, target, dry_run=dry_run) for row in rows]
+    refused = [each for each in done if each.refused is not None]
+    if json:
+        print_list([msgspec.to_builtins(each) for each in done])
+    else:
+        where = "the built-in workers" if target is None else target.name
+        _print_runs(done, refused, where, dry_run=dry_run)
+    return Exit.run_failed if runs and refused else Exit.ok
+
+
+async def _parked(service: RunService, target: RunEngine | None) -> AsyncIterator[RunRow]:
+    """Runs that wait, and are not there already."""
+    from holdfast.runs.engine_moves import is_parked
+    from holdfast.store.rows import RunFilter
+    from holdfast.types.status import PARKED
+
+    where, after = RunFilter(status=tuple(PARKED)), None
+    while rows := await service.store.list_runs(where, after=after, limit=PAGE):
+        for row in rows:
+            if is_parked(row) and not row.read_only and (row.worker is None) is (target is not None):
+                yield row
+        after = (rows[-1].created_at, rows[-1].key)
+
+
+async def _move(service: RunService, row: RunRow, target: RunEngine | None, *, dry_run: bool) -> _MovedRun:
+    from holdfast.runs.engine_moves import move_from_engine, move_to_engine, require_parked
+
+    made = _MovedRun(row.id, row.flow, row.status)
+    try:
+        if target is not None:
+            target.require_movable(row)
+        if dry_run:
+            require_parked(row)
+        elif target is not None:
+            await move_to_engine(service, row, target.name)
+        else:
+            await move_from_engine(service, row)
+    except (ConflictError, EngineError) as error:
+        made.refused = error.message
+    return made
+
+
+def _print_runs(done: list[_MovedRun], refused: list[_MovedRun], where: str, *, dry_run: bool) -> None:
+    for each in refused:
+        print_line(f"Not moved: {each.refused}")
+    moved = _count(len(done) - len(refused), "run")
+    print_line(f"{moved} would move to {where}." if dry_run else f"Moved {moved} to {where}.")
+    if dry_run:
+        print_note("Nothing was changed.")
+    elif where.startswith("temporal:") and len(done) > len(refused):
+        print_note(f"Its workers start them there: holdfast worker FILE --engine {where}")

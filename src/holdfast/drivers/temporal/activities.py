@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 from temporalio import activity
-from temporalio.exceptions import ApplicationError
+from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 
 from holdfast.checkpoint import decode_body, encode_body, pack
 from holdfast.checkpoint.envelope import content_size
@@ -39,6 +39,7 @@ from holdfast.engine.messages import EvidenceArrived, HandlerFinished, Message, 
 from holdfast.errors import (
     EngineError,
     LeaseLostError,
+    LimitReachedError,
     ProjectionConflictError,
     RunEndedError,
     ValueTooLargeError,
@@ -59,6 +60,7 @@ from holdfast.telemetry import current_node, log
 from holdfast.types.ids import RunId
 from holdfast.types.record import InboxRow
 from holdfast.types.redaction import begin_hiding, enter_tenant
+from holdfast.types.status import ENDED
 
 CONFLICT = "ProjectionConflictError"
 """The type of the failure that ends a run whose journal is another one."""
@@ -78,7 +80,7 @@ class Activities:
         self.heartbeat = heartbeat
 
     def all(self) -> Sequence[Any]:
-        return (self.node, self.project, self.mail, self.inspect, self.fit)
+        return (self.node, self.project, self.mail, self.admit, self.inspect, self.fit)
 
     async def _program(self, flow: str, version: str) -> Program:
         return await self.runtime.find_program(version, flow)
@@ -146,12 +148,33 @@ class Activities:
 
     # ------------------------------------------------------------------ the store
     @activity.defn(name="holdfast.project")
-    async def project(self, raw: bytes) -> None:
+    async def project(self, raw: bytes) -> bytes | None:
+        """Append what was decided. Returns something if the run, which now waits, has left its limit."""
         asked = decode_body(raw, ProjectRequest)
         enter_tenant(asked.unwritten.tenant)
         async with self._beating(), self._typed_errors():
             program = await self._program(asked.unwritten.flow, asked.unwritten.version)
-            await self.projector.append(program, asked.unwritten, asked.idle)
+            row = await self.projector.append(program, asked.unwritten, asked.idle)
+            if not asked.idle or row.status in ENDED:
+                return None
+            again = activity.info().attempt > 1
+            return b"left" if await self.projector.leave_limit(row, asked.unwritten, again=again) else None
+
+    @activity.defn(name="holdfast.admit")
+    async def admit(self, raw: bytes) -> None:
+        """A run that waited continues when its limit admits it. Tried again by the cluster."""
+        asked = decode_body(raw, ProjectRequest)
+        enter_tenant(asked.unwritten.tenant)
+        async with self._beating(), self._typed_errors():
+            program = await self._program(asked.unwritten.flow, asked.unwritten.version)
+            row = await self.projector.append(program, asked.unwritten)
+            if not await self.projector.enter_limit(row, asked.unwritten):
+                # Expected, so the worker does not log it.
+                raise ApplicationError(
+                    "a limit of its flow is reached",
+                    type=LimitReachedError.__name__,
+                    category=ApplicationErrorCategory.BENIGN,
+                )
 
     @activity.defn(name="holdfast.mail")
     async def mail(self, raw: bytes) -> bytes:

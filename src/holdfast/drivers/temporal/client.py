@@ -15,8 +15,9 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from holdfast.checkpoint import encode_body
 from holdfast.drivers.temporal.address import EngineAddress
+from holdfast.drivers.temporal.key_sample import require_same_keys
 from holdfast.drivers.temporal.payload_codec import converter_for
-from holdfast.drivers.temporal.payloads import MOST_ITEMS, RecordRegistry, RunStart, StartOrder, Wire
+from holdfast.drivers.temporal.payloads import MOST_ITEMS, PROTOCOL, RecordRegistry, RunStart, Wire
 from holdfast.drivers.temporal.projection import is_driven, stripped
 from holdfast.drivers.temporal.search_attributes import (
     attributes_of,
@@ -29,23 +30,28 @@ from holdfast.model.fingerprint import CODED, decode_graph, dialect_of
 from holdfast.model.graph import Graph
 from holdfast.model.program import Program
 from holdfast.runs.driver.load import load
+from holdfast.runs.engine_moves import FOREVER, StartOrder, read_state
 from holdfast.runs.engine_report import EngineFigures, EngineFinding, EngineReport
 from holdfast.runs.record_codec import RecordCodec
 from holdfast.runs.store_identity import store_identity
 from holdfast.store.rows import ClaimRequest, NewRun, RunRow
 from holdfast.telemetry import log
-from holdfast.types.ids import RunId
+from holdfast.types.ids import DEFAULT_TENANT, RunId
 from holdfast.types.outbox import ENGINE_START, OutboxMessage
 
 if TYPE_CHECKING:
+    from holdfast.drivers.temporal.sdk_metrics import SdkMetrics
     from holdfast.runs.service import RunService
 
 WORKFLOW: Final = "holdfast.run"
 MAIL: Final = "holdfast.mail"
-FOREVER: Final = 253_402_300_799_000_000
-"""Until when an engine has its runs, in microseconds: the end of the year 9999."""
+TERM: Final = "term"
+"""The name of a workflow's memo: the term of the lease that it was started for."""
+ENTRIES: Final = 1_000_000_000
+"""Activities of nodes of one workflow, at most."""
 OLDEST: Final = (1, 29)
 """The oldest server that is tested."""
+NOT_CODED: Final = "it was made from a document or a pipeline"
 _PATIENCE: Final = timedelta(seconds=10)
 _OPEN: Final = (None, WorkflowExecutionStatus.RUNNING)
 
@@ -63,6 +69,16 @@ class Cluster:
         self.address = address
         self._clients: dict[asyncio.AbstractEventLoop, Client] = {}
         self._door = asyncio.Lock()
+        self._metrics: SdkMetrics | None = None
+
+    def measure(self) -> SdkMetrics:
+        """From the next connection on, the SDK's metrics are collected."""
+        if self._metrics is None:
+            from holdfast.drivers.temporal.sdk_metrics import SdkMetrics
+
+            self._metrics = SdkMetrics()
+            self._clients.clear()
+        return self._metrics
 
     async def connect(self) -> Client:
         """Raises EngineError."""
@@ -93,8 +109,9 @@ class Cluster:
     def _options(self) -> dict[str, Any]:
         """Keys and certificates come from the vendor's profile. Raises EngineError."""
         address = self.address
+        measured = {} if self._metrics is None else {"runtime": self._metrics.runtime}
         if not address.profile:
-            return {"tls": address.tls}
+            return {"tls": address.tls, **measured}
         from temporalio.envconfig import ClientConfigProfile
 
         try:
@@ -105,7 +122,7 @@ class Cluster:
                 hint="TEMPORAL_CONFIG_FILE names the file; `temporal config list` shows its profiles.",
             ) from error
         options = {name: value for name, value in found.items() if name not in ("target_host", "namespace")}
-        return {"tls": address.tls, **options}
+        return {"tls": address.tls, **options, **measured}
 
     def _unreachable(self, error: RPCError) -> EngineError:
         if error.status is RPCStatusCode.NOT_FOUND:
@@ -156,6 +173,8 @@ class TemporalEngine:
         self.store = service.store
         self.figures = EngineFigures()
         self._converter = converter_for(self.runtime.blobs)
+        # Tenants whose keys are those of the other processes.
+        self._checked: set[str] = set()
 
     async def client(self) -> Client:
         """Reads and writes the payloads of runs. Raises EngineError."""
@@ -165,6 +184,13 @@ class TemporalEngine:
     # ------------------------------------------------------------------ how it is
     async def check(self) -> None:
         await self.cluster.connect()
+        await self.require_keys(DEFAULT_TENANT)
+
+    async def require_keys(self, tenant: str) -> None:
+        """Raises EngineError if the processes of the cluster have other keys for this tenant."""
+        if tenant not in self._checked:
+            await require_same_keys(self.store, tenant)
+            self._checked.add(tenant)
 
     async def report(self, row: RunRow) -> EngineReport:
         from holdfast.drivers.temporal.report import report_of
@@ -199,6 +225,10 @@ class TemporalEngine:
         start = OutboxMessage(ENGINE_START, f"{ENGINE_START}:{new.id}", msgspec.json.encode(order))
         side_of(new.first[0]).outbox.append(start)
 
+    def require_movable(self, row: RunRow) -> None:
+        if dialect_of(row.version) != CODED:
+            raise _refusal(row.flow, NOT_CODED)
+
     async def created(self, row: RunRow) -> None:
         """Started at once if the cluster answers; otherwise a worker does it."""
         try:
@@ -218,21 +248,42 @@ class TemporalEngine:
         if not is_driven(row, self.name):
             return
         client = await self.client()
+        if row.term > 1 and await self._is_started(client, row):
+            return
+        await self.require_keys(row.tenant)
         start, graph = await self._start_of(row, serial)
+        # The workflows of earlier terms are closed; of each term there is one.
+        again = WorkflowIDReusePolicy.ALLOW_DUPLICATE
         try:
             await client.start_workflow(
                 WORKFLOW,
                 args=[encode_body(start), graph],
                 id=row.id,
                 task_queue=queue_of(await store_identity(self.store), row.lane, row.flow, row.version),
-                id_reuse_policy=WorkflowIDReusePolicy.REJECT_DUPLICATE,
+                id_reuse_policy=again if row.term > 1 else WorkflowIDReusePolicy.REJECT_DUPLICATE,
                 id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
+                memo={TERM: row.term},
                 task_timeout=_PATIENCE,
                 priority=priority_of(row),
                 search_attributes=attributes_of(row.tenant, row.flow, row.version, str(row.status)),
             )
         except WorkflowAlreadyStartedError:
             log.debug("run %s is started already", row.id)
+
+    async def _is_started(self, client: Client, row: RunRow) -> bool:
+        """Whether the workflow of this term was started. Raises EngineError while that of an earlier term is
+        open: it is told to end."""
+        try:
+            found = await client.get_workflow_handle(row.id).describe()
+        except RPCError as error:
+            if error.status is RPCStatusCode.NOT_FOUND:
+                return False
+            raise
+        term = int(await found.memo_value(TERM, 1))
+        if term < row.term and found.status in _OPEN:
+            await self.tell(row.id, 0, cancels=False)
+            raise EngineError(f"run {row.id} is started when its earlier workflow has ended.")
+        return term >= row.term
 
     async def _start_of(self, row: RunRow, serial: bool) -> tuple[RunStart, bytes]:
         """And the graph: a payload of its own, which runs share where it is large."""
@@ -254,7 +305,14 @@ class TemporalEngine:
             typed=True,
             heartbeat=self.cluster.address.heartbeat,
             serial=serial,
+            protocol=PROTOCOL,
         )
+        if row.term > 1:
+            # It was moved here, or is resumed.
+            start.term, start.mail = row.term, row.inbox_seq > 0
+            # Beyond those of its earlier workflows.
+            start.entries = row.term * ENTRIES
+            start.queued = not row.limit and bool((await read_state(self.store, row)).limit)
         return start, stored.graph
 
     def _codec(self, row: RunRow) -> RecordCodec:
@@ -324,13 +382,17 @@ def require_runnable(program: Program, executions: int = 0) -> None:
         )
     why = _refused(program)
     if why is not None:
-        raise EngineError(
-            f"flow {graph.name!r} cannot run on a Temporal cluster: {why}.",
-            hint="Run it on the built-in workers: leave the engine out.",
-        )
+        raise _refusal(graph.name, why)
+
+
+def _refusal(flow: str, why: str) -> EngineError:
+    return EngineError(
+        f"flow {flow!r} cannot run on a Temporal cluster: {why}.",
+        hint="Run it on the built-in workers: leave the engine out.",
+    )
 
 
 def _refused(program: Program) -> str | None:
     if dialect_of(program.version) != CODED:
-        return "it was made from a document or a pipeline"
+        return NOT_CODED
     return None

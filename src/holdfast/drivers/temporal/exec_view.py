@@ -76,15 +76,3 @@ def fit_view(pos: Position, execution: Exec) -> Position:
     view = exec_view(pos, execution)
     view.execs[execution.scope, execution.node].items = execution.items
     return view
-
-
-def wakes_of(pos: Position) -> dict[str, int]:
-    """When each open wait for a time is over, by its token."""
-    found = {token: at for token, at in pos.join_wakes.items() if token in pos.timers}
-    for execution in pos.execs.values():
-        if execution.wake_at is not None and execution.token in pos.timers:
-            found[execution.token] = execution.wake_at
-        for sub in execution.subs.values():
-            if not sub.done and sub.hold in pos.timers:
-                found[sub.hold] = int(sub.value)
-    return found

@@ -25,6 +25,13 @@ from holdfast.model.snapshot import dump_position, load_position
 from holdfast.runs.record_codec import RecordCodec
 from holdfast.types.record import Body, Op, Record, Side
 
+PROTOCOL: Final = 2
+"""The number of the rules by which new workflows decide. A release that changes a decision, or what an
+activity is given, counts it up and keeps the old rule for workflows that began with it:
+
+1. The lease of a run has term 1, which activities are not told.
+2. Activities are told the term of the lease: a run may be moved, and resumed after it failed.
+"""
 MOST_ITEMS: Final = 1_000
 """Of a map that begin together: the workflow decides about all of them in one task, within two seconds."""
 
@@ -44,14 +51,10 @@ class RunStart(msgspec.Struct, kw_only=True):
     serial: bool = False  # its nodes draw on one budget
     entries: int = 0  # activities of nodes so far
     lost: dict[str, int] = {}  # how often each execution has lost its worker
-
-
-class StartOrder(msgspec.Struct):
-    """What the outbox has for a new run: the engine that starts it, and what only its code knows."""
-
-    engine: str
-    serial: bool = False
-    replaces: str = ""  # the run that it supersedes, whose workflow is told so
+    protocol: int = 1  # of the rules by which it decides
+    term: int = 1  # of the lease
+    mail: bool = False  # it begins with a message that waits for it
+    queued: bool = False  # it has no place under its limit
 
 
 class Draft(msgspec.Struct, array_like=True):
@@ -71,8 +74,8 @@ class Draft(msgspec.Struct, array_like=True):
     side: bytes = b""
 
 
-class Unwritten(msgspec.Struct, array_like=True):
-    """Records that are not known to be in the store, with where they go."""
+class FirstUnwritten(msgspec.Struct, array_like=True):
+    """As protocol 1 writes it."""
 
     run: str
     key: int
@@ -81,6 +84,12 @@ class Unwritten(msgspec.Struct, array_like=True):
     version: str
     engine: str
     drafts: list[Draft]
+
+
+class Unwritten(FirstUnwritten, array_like=True):
+    """Records that are not known to be in the store, with where they go."""
+
+    term: int = 1
 
 
 class NodeCall(msgspec.Struct, kw_only=True):

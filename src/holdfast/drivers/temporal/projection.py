@@ -13,24 +13,31 @@ from typing import Final
 import msgspec
 
 from holdfast.checkpoint import Blob
+from holdfast.checkpoint.read_opaque import OpaqueRegistry
 from holdfast.drivers.temporal.notes_document import drop_notes
 from holdfast.drivers.temporal.payloads import Draft, Unwritten, Wire
 from holdfast.drivers.temporal.unavailable import while_unavailable
 from holdfast.engine.decision import side_of
 from holdfast.errors import LeaseLostError, ProjectionConflictError, RunEndedError, RunNotFoundError
 from holdfast.model.program import Program
+from holdfast.model.record_bodies import EndBody
 from holdfast.runs.driver.runtime import Runtime
+from holdfast.runs.engine_moves import EngineRunState, drop_state, read_state, write_state
 from holdfast.runs.hold_preparation import facts_of
+from holdfast.runs.record_codec import RecordCodec
+from holdfast.store.protocols import Store
+from holdfast.store.recovery import death_event
 from holdfast.store.rows import RunRow
 from holdfast.telemetry import crashpoint
+from holdfast.types.fleet import Death
 from holdfast.types.ids import RunId
 from holdfast.types.lease import Lease
-from holdfast.types.record import Record, Refusal, RunBatch
+from holdfast.types.record import Kind, Record, Refusal, RunBatch
 from holdfast.types.redaction import tenant_scope
 from holdfast.types.status import ENDED, PARKED, RunStatus
 
-TERM: Final = 1
-"""Of the lease that an engine has on its runs, from their creation to their end."""
+GIVEN_UP: Final = "given_up"
+"""The code of the error of a run whose workers were lost too often."""
 
 
 class JournalProjector:
@@ -52,28 +59,73 @@ class JournalProjector:
 
     async def append(self, program: Program, unwritten: Unwritten, idle: str = "") -> RunRow:
         """All of the records are in the store when this returns. `idle`: the status of a run that now waits.
-        Raises ProjectionConflictError if the store has others, RunEndedError if the run was superseded."""
+        Raises ProjectionConflictError if the store has others, RunEndedError if the run was superseded or
+        moved."""
         row = await self.row(unwritten)
         if row.superseded_by is not None:
             raise RunEndedError(f"run {row.id} was superseded by run {row.superseded_by}.", run=row.id)
         self._require_owner(row, unwritten)
         if unwritten.drafts:
             with self._counted(unwritten.drafts):
-                row = await self._append(program, row, unwritten.drafts)
+                row = await self._append(program, row, unwritten)
+                if row.status is RunStatus.failed and not row.dead:
+                    await self._mark_if_dead(row, unwritten)
         if idle and row.status not in ENDED and row.status != idle:
             lease = self._lease(row, unwritten)
             await while_unavailable(lambda: self.store.set_idle(lease, status=RunStatus(idle)))
         return row
 
     def _require_owner(self, row: RunRow, unwritten: Unwritten) -> None:
-        """Raises ProjectionConflictError for a workflow of a run that another engine has, or none."""
-        if row.status not in ENDED and (row.worker, row.term) != (unwritten.engine, TERM):
+        """Raises RunEndedError for a run that was moved since, ProjectionConflictError for one that another
+        engine has."""
+        if row.term > unwritten.term:
+            raise RunEndedError(
+                f"run {row.id} was moved: it is driven by {row.worker or 'the built-in workers'}.", run=row.id
+            )
+        if row.status not in ENDED and (row.worker, row.term) != (unwritten.engine, unwritten.term):
             raise ProjectionConflictError(
                 f"run {row.id} is driven by {row.worker or 'the built-in workers'}, not by "
                 f"{unwritten.engine}.",
                 hint="Nothing was written. End the other workflow: temporal workflow terminate.",
                 run=row.id,
             )
+
+    async def leave_limit(self, row: RunRow, unwritten: Unwritten, *, again: bool) -> bool:
+        """A run that waits does not count against its limit; whether it has to be admitted again. `again`:
+        this may have been done before."""
+        if not row.limit:
+            return again and bool((await while_unavailable(lambda: read_state(self.store, row))).limit)
+        state = EngineRunState(engine=unwritten.engine, limit=row.limit)
+        await while_unavailable(lambda: write_state(self.store, row, state))
+        lease = self._lease(row, unwritten)
+        return await while_unavailable(lambda: self.store.change_limit(lease, ""))
+
+    async def enter_limit(self, row: RunRow, unwritten: Unwritten) -> bool:
+        """Whether its limit admits it, now that it continues."""
+        state = await while_unavailable(lambda: read_state(self.store, row))
+        lease = self._lease(row, unwritten)
+        if not await while_unavailable(lambda: self.store.change_limit(lease, state.limit)):
+            return False
+        await while_unavailable(lambda: drop_state(self.store, row))
+        return True
+
+    async def _mark_if_dead(self, row: RunRow, unwritten: Unwritten) -> None:
+        """A run whose workers were lost too often is a dead letter."""
+        last = unwritten.drafts[-1]
+        body = RecordCodec(OpaqueRegistry()).load_body(last.kind, last.body)
+        if not isinstance(body, EndBody) or body.error is None or body.error.code != GIVEN_UP:
+            return
+        now, failed = (
+            self.store.now(),
+            [d for d in unwritten.drafts if (d.kind, d.outcome) == (Kind.step, "fail")],
+        )
+        # Until the record of the failure, the node is running.
+        head = (failed[-1] if failed else last).seq - 1
+        death = Death(
+            term=row.term, worker=unwritten.engine, at=now, lease_until=now, head=head, status="running"
+        )
+        event = death_event(death, row.recoveries, None)
+        await while_unavailable(lambda: self.store.mark_dead(row.id, death=death, event=event))
 
     @contextmanager
     def _counted(self, drafts: list[Draft]) -> Generator[None]:
@@ -87,9 +139,9 @@ class JournalProjector:
         finally:
             del pending[key]
 
-    async def _append(self, program: Program, row: RunRow, drafts: list[Draft]) -> RunRow:
+    async def _append(self, program: Program, row: RunRow, unwritten: Unwritten) -> RunRow:
         wire = Wire(self.runtime.codec_for(program, row.tenant).registry)
-        encoded = [self._encode(program, row, wire, draft) for draft in drafts]
+        encoded = [self._encode(program, row, wire, draft) for draft in unwritten.drafts]
         while True:
             known = [record for record, _ in encoded if record.seq <= row.head]
             if known:
@@ -113,7 +165,7 @@ class JournalProjector:
         if side is not None:
             # Its timers are the engine's.
             side.timers, side.close_timers, side.close_all_timers = [], [], False
-        blobs = codec.encode(record, body, TERM)
+        blobs = codec.encode(record, body, row.term)
         codec.clear()
         codec.spilled.clear()
         return record, blobs
@@ -141,7 +193,9 @@ class JournalProjector:
         if row.status in PARKED:
             side = side_of(records[0])
             side.status = side.status or RunStatus.running
-        batch = RunBatch(self._lease_of(row), records)
+        if records[-1].side is not None and records[-1].side.status is RunStatus.failed:
+            await while_unavailable(lambda: keep_engine(self.store, row, program))
+        batch = RunBatch(Lease(row.id, row.key, row.term, row.worker or ""), records)
         crashpoint("inside_project")
         while True:
             if blobs:
@@ -180,20 +234,26 @@ class JournalProjector:
                     await self.runtime.arbiter.judge_here(hold.id)
         if found.status in ENDED:
             await drop_notes(self.store, found.tenant, found.id)
+            if found.status is not RunStatus.failed and (found.limit or found.term > 1):
+                await drop_state(self.store, found)
             if found.parent_run is not None:
                 await self.runtime.tell_parent(found)
         return found
 
     def _lease(self, row: RunRow, unwritten: Unwritten) -> Lease:
-        return Lease(row.id, unwritten.key, TERM, unwritten.engine)
+        return Lease(row.id, unwritten.key, unwritten.term, unwritten.engine)
 
-    def _lease_of(self, row: RunRow) -> Lease:
-        return Lease(row.id, row.key, TERM, row.worker or "")
+
+async def keep_engine(store: Store, row: RunRow, program: Program) -> None:
+    """Before a run fails: when it is resumed, it continues where it was."""
+    limit = row.limit or (await read_state(store, row)).limit
+    state = EngineRunState(engine=row.worker or "", serial=program.budget is not None, limit=limit)
+    await write_state(store, row, state)
 
 
 def is_driven(row: RunRow, engine: str) -> bool:
     """Whether the workflow of this run is to advance it."""
-    return row.worker == engine and row.term == TERM and row.status not in ENDED
+    return row.worker == engine and row.status not in ENDED
 
 
 def stripped(record: Record) -> Record:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from holdfast.drivers.temporal.projection import TERM, is_driven
+from holdfast.drivers.temporal.projection import is_driven, keep_engine
 from holdfast.engine.dataflow_mode import CannotContinueError
 from holdfast.engine.decision import Decision
 from holdfast.engine.end import fail_run, on_handlers_stopped
@@ -90,10 +90,11 @@ async def _end(engine: TemporalEngine, row: RunRow, closed: str) -> None:
     on_handlers_stopped(decision, HandlersStopped())
     records = [record for record, _ in decision.records]
     for record, body in decision.records:
-        codec.encode(record, body, TERM)
+        codec.encode(record, body, row.term)
     codec.clear()
-    lease = Lease(row.id, row.key, TERM, engine.name)
+    lease = Lease(row.id, row.key, row.term, engine.name)
     if row.status in PARKED:
         # Only a running run can fail.
         await engine.store.set_idle(lease, status=RunStatus.running)
+    await keep_engine(engine.store, row, program)
     await engine.store.settle([RunBatch(lease, records)])

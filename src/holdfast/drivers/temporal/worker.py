@@ -17,11 +17,11 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxR
 
 from holdfast.drivers.temporal.activities import Activities
 from holdfast.drivers.temporal.client import queue_of
-from holdfast.drivers.temporal.payloads import StartOrder
 from holdfast.drivers.temporal.reconcile import end_closed_runs
 from holdfast.drivers.temporal.workflow import RunWorkflow
 from holdfast.errors import EngineError, HoldfastError
 from holdfast.model.fingerprint import CODED, dialect_of
+from holdfast.runs.engine_moves import StartOrder
 from holdfast.runs.engine_report import DeploymentOptions
 from holdfast.runs.store_identity import store_identity
 from holdfast.store.rows import RunFilter, RunRow
@@ -52,7 +52,7 @@ RUNNER: Final = SandboxedWorkflowRunner(
 
 class EngineWorker:
     """`lanes`: of the runs that it serves; None: the lanes of its flows. `cached`: workflows that stay in
-    memory."""
+    memory. `measured`: the SDK's own metrics are among the figures of the engine."""
 
     def __init__(
         self,
@@ -62,6 +62,7 @@ class EngineWorker:
         cached: int = 1000,
         grace: float = 10.0,
         deployment: DeploymentOptions | None = None,
+        measured: bool = False,
     ) -> None:
         self.engine = engine
         self.runtime = engine.runtime
@@ -70,12 +71,16 @@ class EngineWorker:
         self._cached = cached
         self._grace = grace
         self._deployment = deployment
+        self._measured = measured
         self._stopping = asyncio.Event()
         # When each message was delivered, by its number.
         self._delivered: dict[int, float] = {}
 
     async def serve(self) -> None:
         """Until `stop`. Raises EngineError if the cluster cannot be used."""
+        if self._measured:
+            self.engine.figures.own = self.engine.cluster.measure().collect
+        await self.engine.check()
         client = await self.engine.client()
         address = self.engine.cluster.address
         activities = Activities(self.runtime, address.heartbeat)
@@ -148,6 +153,8 @@ class EngineWorker:
 
     async def deliver(self) -> None:
         """Start what was created, and tell live runs what was decided about them."""
+        if self.engine.figures.own is not None:
+            self.engine.figures.own()
         await self._start_new()
         undelivered = 0
         async for row in self._live():
@@ -181,11 +188,20 @@ class EngineWorker:
             if row is None:
                 return False
         if row is not None:
-            await self.engine.start(row, serial=order.serial)
+            await self.engine.start(row, serial=self._is_serial(row, order))
         if order.replaces:
             # It reads the store, sees that it is superseded, and ends.
             await self.engine.tell(RunId(order.replaces), 0, cancels=False)
         return True
+
+    def _is_serial(self, row: RunRow, order: StartOrder) -> bool:
+        """Raises EngineError where only its code knows, and this worker has not got it."""
+        if order.serial is not None:
+            return order.serial
+        program = self.runtime.programs.get(row.version)
+        if program is None:
+            raise EngineError(f"run {row.id} is started by a worker with the code of flow {row.flow!r}.")
+        return program.budget is not None
 
     async def _live(self) -> AsyncIterator[RunRow]:
         where, after = RunFilter(worker=self.engine.name, leased=True), None

@@ -7,31 +7,43 @@ appended to the store by its activities.
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from functools import lru_cache
 
 import msgspec
 from temporalio import workflow
-from temporalio.exceptions import ApplicationError
+from temporalio.exceptions import ActivityError, ApplicationError
 
 with workflow.unsafe.imports_passed_through():
     from holdfast.checkpoint import decode_body
-    from holdfast.drivers.temporal.payloads import RunStart
+    from holdfast.drivers.temporal.payloads import PROTOCOL, RunStart
     from holdfast.drivers.temporal.search_attributes import STATUS
     from holdfast.drivers.temporal.workflow_nodes import WorkflowNodes
     from holdfast.engine import end
     from holdfast.engine.dataflow_mode import CannotContinueError
     from holdfast.engine.decision import Decision
     from holdfast.engine.messages import (
+        BreakpointsSet,
         CancelRequested,
         HandlerFinished,
         HandlersStopped,
         Message,
+        ResumeRequested,
         RunRecovered,
     )
     from holdfast.model.fingerprint import decode_graph
     from holdfast.model.graph import Graph
     from holdfast.model.position import Exec
     from holdfast.types.status import RunStatus
+
+
+def _cancels(messages: list[Message]) -> bool:
+    return any(isinstance(message, CancelRequested) for message in messages)
+
+
+def _breaks_in(messages: list[Message]) -> list[Message]:
+    asked = [message for message in messages if isinstance(message, ResumeRequested)]
+    return [BreakpointsSet(breaks=each.breaks, off=each.off) for each in asked if each.breaks or each.off]
 
 
 @lru_cache(maxsize=64)
@@ -61,13 +73,22 @@ class RunWorkflow(WorkflowNodes):
     @workflow.run
     async def run(self, raw: bytes, graph: bytes) -> str:
         self._start = start = decode_body(raw, RunStart)
+        if start.protocol > PROTOCOL:
+            raise RuntimeError(
+                f"run {start.run} was started by a newer release (protocol {start.protocol}; this worker "
+                f"knows {PROTOCOL}): it continues when a worker of that release has it."
+            )
         self._graph, self._encoded = _graph(graph), graph
         self._pos = self._wire.load(start.position)
         self._acked = self._pos.head
-        self._lost, self._entries = dict(start.lost), start.entries
+        self._lost, self._entries, self._queued = dict(start.lost), start.entries, start.queued
         messages: list[Message] = [RunRecovered()]
+        if start.mail:
+            found = await self._steady(self._read_mail())
+            # Breakpoints first: otherwise what was running would continue before they are known.
+            messages = [*_breaks_in(found), *messages, *found]
         while True:
-            decision = await self._decide(messages)
+            decision = await self._decide(await self._admitted(messages))
             self._enter, self._parked = [*self._enter, *self._parked], []
             if decision.ended:
                 await self._steady(self._project())
@@ -108,11 +129,7 @@ class RunWorkflow(WorkflowNodes):
             if self._enter or self._can_begin():
                 await self._enter_again()
             if self._mail or (self._cancelled and not self._cancel_read):
-                found = await self._steady(self._read_mail())
-                if self._cancelled and not self._cancel_read:
-                    self._cancel_read = True
-                    if not any(isinstance(message, CancelRequested) for message in found):
-                        found.append(CancelRequested(reason="cancelled in Temporal", by="temporal"))
+                found = await self._read_news()
                 if found:
                     return found
                 continue
@@ -122,6 +139,35 @@ class RunWorkflow(WorkflowNodes):
             # Also until the last activity has returned: then only a person or a time is waited for.
             over = self._has_news if rests else self._has_news_or_rests
             await self._steady(workflow.wait_condition(over))
+
+    async def _read_news(self) -> list[Message]:
+        found: list[Message] = await self._steady(self._read_mail())
+        if self._cancelled and not self._cancel_read:
+            self._cancel_read = True
+            if not _cancels(found):
+                found.append(CancelRequested(reason="cancelled in Temporal", by="temporal"))
+        return found
+
+    async def _admitted(self, messages: list[Message]) -> list[Message]:
+        """When the limit of the run admits it: it gave its place back while it waited. A cancel needs
+        none."""
+        if not self._queued:
+            return messages
+        self._queued = False
+        if _cancels(messages):
+            return messages
+        admission = asyncio.ensure_future(self._admit())
+        await self._steady(workflow.wait_condition(lambda: admission.done() or self._is_cancel_unread()))
+        if not admission.done():
+            admission.cancel()
+            with suppress(ActivityError, asyncio.CancelledError):
+                await admission
+            return [*messages, *await self._read_news()]
+        await admission
+        return messages
+
+    def _is_cancel_unread(self) -> bool:
+        return self._cancelled and not self._cancel_read
 
     def _has_news_or_rests(self) -> bool:
         return not self._live or self._has_news()
@@ -153,7 +199,7 @@ class RunWorkflow(WorkflowNodes):
             await self._continue_if_idle()
         idle = RunStatus.pending_input if pos.holds else RunStatus.waiting
         self._show(idle)
-        await self._steady(self._project(idle))
+        self._queued = bool(await self._steady(self._project(idle))) or self._queued
 
     async def _finish_running(self) -> list[Message]:
         """Nothing new starts. On a cancel everything stops; on a failure running effects may finish."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 from temporalio import workflow
@@ -15,6 +15,7 @@ with workflow.unsafe.imports_passed_through():
     from holdfast.drivers.temporal.exec_view import fit_view
     from holdfast.drivers.temporal.payloads import (
         Draft,
+        FirstUnwritten,
         FitReply,
         FitRequest,
         MailRequest,
@@ -42,6 +43,11 @@ FOREVER: Final = timedelta(days=3650)
 # Without an end, because the history is the owner: the store catches up when it is back.
 _PATIENT: Final = RetryPolicy(
     initial_interval=timedelta(milliseconds=200), maximum_interval=timedelta(seconds=10),
+    non_retryable_error_types=list(FINAL),
+)  # fmt: skip
+# Until a limit admits the run.
+_SOON: Final = RetryPolicy(
+    initial_interval=timedelta(milliseconds=100), maximum_interval=timedelta(seconds=2),
     non_retryable_error_types=list(FINAL),
 )  # fmt: skip
 
@@ -105,6 +111,8 @@ class WorkflowJournal:
         self._taken: set[int] = set()
         self._lost: dict[str, int] = {}
         self._entries = 0
+        # It gave its place under its limit back while it waited.
+        self._queued = False
         self._shown = ""
         self._broken: BaseException | None = None
         self._start: RunStart
@@ -183,7 +191,10 @@ class WorkflowJournal:
     # ------------------------------------------------------------------ the store
     def _unwritten(self, drafts: list[Draft]) -> Unwritten:
         start = self._start
-        return Unwritten(start.run, start.key, start.tenant, start.flow, start.version, start.engine, drafts)
+        fields = (start.run, start.key, start.tenant, start.flow, start.version, start.engine, drafts)
+        if start.protocol < 2:
+            return cast("Unwritten", FirstUnwritten(*fields))
+        return Unwritten(*fields, start.term)
 
     def _acknowledge(self, drafts: list[Draft]) -> None:
         if drafts and drafts[-1].seq > self._acked:
@@ -193,24 +204,32 @@ class WorkflowJournal:
     def _carries_much(self) -> bool:
         return len(self._drafts) > MAX_DRAFTS or sum(len(each.body) for each in self._drafts) > MAX_BYTES
 
-    async def _project(self, idle: str = "") -> None:
+    async def _project(self, idle: str = "") -> bytes | None:
+        """With `idle`, something if the run has left its limit."""
         while self._drafts or idle:
             drafts = self._drafts[:MAX_DRAFTS]
             last = len(drafts) == len(self._drafts)
             request = ProjectRequest(unwritten=self._unwritten(drafts), idle=idle if last else "")
-            await self._store_call("holdfast.project", encode_body(request))
+            found = await self._store_call("holdfast.project", encode_body(request))
             self._acknowledge(drafts)
             if last:
-                return
+                return found
+        return None
 
-    async def _store_call(self, name: str, raw: bytes) -> bytes:
+    async def _admit(self) -> None:
+        drafts = list(self._drafts)
+        request = ProjectRequest(unwritten=self._unwritten(drafts))
+        await self._store_call("holdfast.admit", encode_body(request), _SOON)
+        self._acknowledge(drafts)
+
+    async def _store_call(self, name: str, raw: bytes, retry: RetryPolicy = _PATIENT) -> bytes:
         return await workflow.execute_activity(
             name,
             raw,
             result_type=bytes,
             start_to_close_timeout=FOREVER,
             heartbeat_timeout=timedelta(seconds=self._start.heartbeat),
-            retry_policy=_PATIENT,
+            retry_policy=retry,
         )
 
     async def _read_mail(self) -> list[Message]:

@@ -15,16 +15,16 @@ from temporalio.exceptions import TimeoutError as ActivityTimeoutError
 with workflow.unsafe.imports_passed_through():
     from holdfast.checkpoint import encode_body
     from holdfast.checkpoint.size_limit import SPILL_OVER
-    from holdfast.drivers.temporal.exec_view import add_budget_view, exec_view, wakes_of
+    from holdfast.drivers.temporal.exec_view import add_budget_view, exec_view
     from holdfast.drivers.temporal.notes import apply_note
-    from holdfast.drivers.temporal.payloads import ExecNote, ExecPlace, NodeCall, NodeReply
+    from holdfast.drivers.temporal.payloads import PROTOCOL, ExecNote, ExecPlace, NodeCall, NodeReply
     from holdfast.drivers.temporal.workflow_journal import FINAL, FOREVER, Place, WorkflowJournal
     from holdfast.engine.decision import Decision
     from holdfast.engine.messages import HandlerFinished, HandlerLost, TimerFired
     from holdfast.errors import ExpressionError
     from holdfast.model.apply import apply_record
     from holdfast.model.idempotency_keys import idempotency_key
-    from holdfast.model.position import SETTLED, Exec, Position, waits_inside
+    from holdfast.model.position import SETTLED, Exec, Position, waits_inside, wakes_of
     from holdfast.model.record_bodies import ErrorInfo, IntentBody
     from holdfast.telemetry import crashpoint
     from holdfast.types.record import Kind
@@ -290,5 +290,6 @@ class WorkflowNodes(WorkflowJournal):
             return
         crashpoint("before_continue")
         rest = msgspec.structs.replace(self._start, position=self._wire.position(self._pos), lost=self._lost)
-        rest.entries = self._entries
+        # The rest of it decides by the newest rules.
+        rest.entries, rest.queued, rest.mail, rest.protocol = self._entries, self._queued, False, PROTOCOL
         workflow.continue_as_new(args=[encode_body(rest), self._encoded])

@@ -4,13 +4,15 @@ them with the maximum, not the sum."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from holdfast._version import __version__
 from holdfast.model.calls.threads import threads_left_behind
+from holdfast.runs.engine_report import BUCKETS, EngineMetric, Series
 from holdfast.runs.migrate.check import LIVE
 from holdfast.runs.unserved import find_unserved
 from holdfast.types.clock import MICROS
@@ -123,6 +125,33 @@ def _of_engine(worker: RunWorker) -> Iterator[Metric]:
     )
     for name, about, value in totals:
         yield _counter(f"holdfast_engine_{name}", about, (), [((), value)])
+    for metric in found.own() if found.own is not None else ():
+        yield from _of_library(metric)
+
+
+def _of_library(metric: EngineMetric) -> Iterator[Metric]:
+    """Its series may have different labels: what one lacks is empty."""
+    for values, family in ((metric.counts, _counter), (metric.gauges, _gauge)):
+        if values:
+            labels = _labels(values)
+            yield family(metric.name, metric.about, labels, [(_cells(s, labels), values[s]) for s in values])
+    if metric.histograms:
+        labels = _labels(metric.histograms)
+        made = HistogramMetricFamily(metric.name, metric.about, labels=labels)
+        for series, found in metric.histograms.items():
+            sums = list(accumulate(found.counts))
+            bounds = [*(str(bound) for bound in BUCKETS), "+Inf"]
+            made.add_metric(_cells(series, labels), list(zip(bounds, sums, strict=True)), found.total)
+        yield made
+
+
+def _labels(found: Iterable[Series]) -> tuple[str, ...]:
+    return tuple(sorted({name for series in found for name, _ in series}))
+
+
+def _cells(series: Series, labels: tuple[str, ...]) -> tuple[str, ...]:
+    values = dict(series)
+    return tuple(values.get(name, "") for name in labels)
 
 
 def _of_worker(worker: RunWorker) -> Iterator[Metric]:

@@ -35,6 +35,8 @@ class Metrics(Health):
     """`Metrics("9464")`: /metrics, /metrics/worker, /healthz and /readyz on loopback. For one worker, or for
     a server that runs none."""
 
+    measures = True
+
     def __init__(self, address: str) -> None:
         super().__init__(address)
         # Not the library's global registry: several workers in

@@ -18,6 +18,7 @@ from holdfast.runs.branch.carried import fork_point, require_no_repeats
 from holdfast.runs.branch.first_records import add_blobs, first_records
 from holdfast.runs.branch.patch import apply_patch, partitions
 from holdfast.runs.create import new_run
+from holdfast.runs.engine_moves import with_limit
 from holdfast.runs.events import RunReader, reader_of
 from holdfast.runs.history.checkpoints import FoldedRun, fold_to, resolve
 from holdfast.runs.history.versions import version_at
@@ -82,6 +83,7 @@ async def fork(
     await service.runtime.blobs.of(source.tenant).put(start.blobs + more)
     add_blobs(records[0], await inherited_files(service.runtime.blobs, source))
     crashpoint("inside_fork")
+    source = await with_limit(service.store, source)
     new = _row(program, run, records, source, at, now, supersedes=superseded, started_by=started_by)
     await _put_starters(service, new, asked, actor)
     await prepare_first_holds(service, program, new)

@@ -112,6 +112,10 @@ class RunEngine(Protocol):
         """How one of its runs is doing. Raises EngineError if it cannot be asked."""
         ...
 
+    def require_movable(self, row: RunRow) -> None:
+        """Raises EngineError if it cannot run the flow of this run."""
+        ...
+
     def notes(self, program: Program) -> list[str]:
         """What differs for a flow that runs there, or why it cannot."""
         ...
@@ -126,8 +130,9 @@ class RunEngine(Protocol):
         lanes: Sequence[str] | None = None,
         grace: float = 10.0,
         deployment: DeploymentOptions | None = None,
+        measured: bool = False,
     ) -> EngineServer:
-        """What advances its runs in this process."""
+        """What advances its runs in this process. `measured`: the metrics of its library are collected."""
         ...
 
 

@@ -19,11 +19,12 @@ from holdfast.runs.encryption.cipher import FieldCipher
 from holdfast.runs.encryption.detect import encrypted_store_within
 from holdfast.runs.encryption.graph_threads import EncryptedGraphThreads
 from holdfast.store.protocols import Store
-from holdfast.store.rows import Claim, ClaimRequest, NewRun, RunHistory, RunRow
+from holdfast.store.rows import Claim, ClaimRequest, NewRun, RunHistory, RunMove, RunRow
 from holdfast.types.audit import AuditRow
 from holdfast.types.clock import MICROS
 from holdfast.types.document import Document
 from holdfast.types.event import EventRow
+from holdfast.types.fleet import Death
 from holdfast.types.hold import (
     ChangeRefusal,
     HoldChange,
@@ -118,7 +119,7 @@ METHODS = {
 # encrypted by `runs.blobs` before they come here, and re-encryption handles ciphertext as it is stored.
 PLAIN = frozenset({
     "now", "close", "examine", "durability", "wait_change", "free_space",
-    "extend", "extend_now", "park", "set_idle", "delete_run", "list_threads", "count_runs",
+    "extend", "extend_now", "park", "set_idle", "change_limit", "delete_run", "list_threads", "count_runs",
     "last_snapshot", "event_heads", "feed", "trim_feed",
     "inbox_heads", "fire_timers", "next_timer", "wake_times", "next_due_hold", "count_notes",
     "audit_head", "audit_tenants", "finish_outbox", "replay_outbox", "drop_document",
@@ -224,6 +225,24 @@ class EncryptedStore(EncryptedGraphThreads):
             encrypted = self.cipher.encrypt(event, await self.tenant_of(want.run), run=want.run)
         claim = await self.inner.claim_dead(want, event=encrypted)
         return None if claim is None else replace(claim, run=self._run(claim.run))
+
+    async def move_run(self, move: RunMove) -> RunRow | None:
+        await self._require_readable(move.run)
+        tenant = await self.tenant_of(move.run)
+        encrypted = replace(
+            move,
+            event=self.cipher.encrypt(move.event, tenant, run=move.run),
+            outbox=[self.cipher.encrypt(message, tenant) for message in move.outbox],
+        )
+        if move.resume is not None:
+            resume = self.cipher.encrypt_bytes(move.resume, tenant, "inbox", move.run, "resume")
+            encrypted = replace(encrypted, resume=resume)
+        row = await self.inner.move_run(encrypted)
+        return None if row is None else self._run(row)
+
+    async def mark_dead(self, run: RunId, *, death: Death, event: EventRow) -> bool:
+        encrypted = self.cipher.encrypt(event, await self.tenant_of(run), run=run)
+        return await self.inner.mark_dead(run, death=death, event=encrypted)
 
     async def history(self, run: RunId) -> RunHistory | None:
         found = await self.inner.history(run)

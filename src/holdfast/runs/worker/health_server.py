@@ -56,6 +56,9 @@ class ReadinessSource(Protocol):
 class Health:
     """`Health("9464")` listens on loopback; `Health("0.0.0.0:9464")` can be reached from elsewhere."""
 
+    measures = False
+    """Whether it has a page of metrics."""
+
     def __init__(self, address: str) -> None:
         """Raises SettingsError for an invalid address."""
         self.host, self.port = parse_address(address)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from holdfast.store.concurrency_limits import wait_until_open
 from holdfast.store.memory.audit import MemoryAudit
 from holdfast.store.memory.blobs import MemoryBlobs, MemoryNodeMemories
+from holdfast.store.memory.engine_runs import MemoryEngineRuns
 from holdfast.store.memory.graph_threads import MemoryGraphThreads
 from holdfast.store.memory.holds import MemoryHolds
 from holdfast.store.memory.journal import MemoryInbox, MemoryJournal
@@ -23,6 +24,7 @@ from holdfast.store.rows import Capability
 
 class MemoryStore(
     MemoryRecovery,
+    MemoryEngineRuns,
     MemoryJournal,
     MemoryInbox,
     MemoryFleet,

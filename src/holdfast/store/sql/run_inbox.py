@@ -77,7 +77,7 @@ async def send(
     dedupe: str | None,
     event: EventRow | None,
 ) -> bool:
-    if kind == "resume" and not await _lets_resume(conn, now, run):
+    if kind == "resume" and not await lets_resume(conn, now, run):
         return False
     found = await conn.row(_TO, run)
     if found is None:
@@ -98,7 +98,7 @@ async def send(
     return True
 
 
-async def _lets_resume(conn: Conn, now: int, run: RunId) -> bool:
+async def lets_resume(conn: Conn, now: int, run: RunId) -> bool:
     """Whether no other run of the entity of a failed run is live. Its limit is locked first, as a claim does
     it: of two runs that become live at once, the second sees the first."""
     found = await conn.row(_OF_ENTITY, run)

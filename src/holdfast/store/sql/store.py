@@ -9,6 +9,7 @@ from typing import Any
 from holdfast.store.rows import FlowRow, RunFilter, RunHistory, RunRow, ThreadRow
 from holdfast.store.sql import blobs, journal, memories, raw_rows, run_inbox, runs, transfer
 from holdfast.store.sql.concurrency_limits import SqlLimits
+from holdfast.store.sql.engine_runs import SqlEngineRuns
 from holdfast.store.sql.fleet import SqlFleet
 from holdfast.store.sql.graph_threads import SqlGraphThreads
 from holdfast.store.sql.hold_store import SqlHolds
@@ -27,7 +28,9 @@ from holdfast.types.status import RunStatus
 FEW = 64  # records: so many are read as rows that were probably written just now
 
 
-class SqlStore(SqlHolds, SqlQueues, SqlLimits, SqlSchedules, SqlFleet, SqlProjections, SqlGraphThreads):
+class SqlStore(
+    SqlHolds, SqlQueues, SqlLimits, SqlSchedules, SqlFleet, SqlEngineRuns, SqlProjections, SqlGraphThreads
+):
     async def change_hold(self, change: HoldChange) -> HoldRow | ChangeRefusal:
         done = await super().change_hold(change)
         if isinstance(done, HoldRow) and done.terms.queue is not None:

@@ -31,6 +31,7 @@ ALL = (
     "documents",
     "dues",
     "durable",
+    "engine_runs",
     "entities",
     "events",
     "fleet",

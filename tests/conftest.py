@@ -13,6 +13,7 @@ from tests.distribution import (
     import_by_turns,
     keep_files_in_memory,
     long_first,
+    number_folders_by_count,
     read_certificates_once,
 )
 from tests.reporting import MinutesPerFolder, PlainNodeIds, receive_interrupts
@@ -29,6 +30,7 @@ receive_interrupts()
 keep_files_in_memory()
 read_certificates_once()
 copy_new_files()
+number_folders_by_count()
 # Thousands of collected tests live until the end of the run: the garbage collector would walk through all of
 # them again and again (about a quarter of the time of short tests).
 gc.disable()

@@ -88,11 +88,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if has_twin_on_sqlite(item, found):
             item.add_marker(pytest.mark.soak)
-        stem = item.path.stem.removeprefix("test_")
         parameters = set(item.name.partition("[")[2].rstrip("]").split("-"))
-        for store, (whole, some) in SOME.items():
+        for store in parameters & SOME.keys():
+            whole, some = SOME[store]
+            stem = item.path.stem.removeprefix("test_")
             always = item.path.parent.name in whole or stem in whole
-            if not always and store in parameters and not parameters & some.get(stem, set()):
+            if not always and not parameters & some.get(stem, set()):
                 item.add_marker(pytest.mark.soak)
     long_first(items)
 

@@ -13,6 +13,7 @@ from tests.distribution import (
     import_by_turns,
     keep_files_in_memory,
     long_first,
+    number_folders_by_count,
     read_certificates_once,
 )
 from tests.reporting import MinutesPerFolder, PlainNodeIds, receive_interrupts
@@ -29,6 +30,7 @@ receive_interrupts()
 keep_files_in_memory()
 read_certificates_once()
 copy_new_files()
+number_folders_by_count()
 # Thousands of collected tests live until the end of the run: the garbage collector would walk through all of
 # them again and again (about a quarter of the time of short tests).
 gc.disable()
@@ -86,11 +88,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if has_twin_on_sqlite(item, found):
             item.add_marker(pytest.mark.soak)
-        stem = item.path.stem.removeprefix("test_")
         parameters = set(item.name.partition("[")[2].rstrip("]").split("-"))
-        for store, (whole, some) in SOME.items():
+        for store in parameters & SOME.keys():
+            whole, some = SOME[store]
+            stem = item.path.stem.removeprefix("test_")
             always = item.path.parent.name in whole or stem in whole
-            if not always and store in parameters and not parameters & some.get(stem, set()):
+            if not always and not parameters & some.get(stem, set()):
                 item.add_marker(pytest.mark.soak)
     long_first(items)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import signal
 from collections import Counter, defaultdict
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 import pytest
 
@@ -35,6 +35,7 @@ class MinutesPerFolder:
     def __init__(self) -> None:
         self._seconds: defaultdict[str, float] = defaultdict(float)
         self._tests: Counter[str] = Counter()
+        self._before = cpu_ticks()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         folder = folder_of(report.nodeid)
@@ -51,6 +52,21 @@ class MinutesPerFolder:
         width = max(len(folder) for folder, _ in rows)
         for folder, seconds in rows:
             terminalreporter.line(f"{folder:{width}}  {seconds / 60:6.2f} min  {counts[folder]:5} tests")
+        # Of the whole machine. Idle cores: tests wait, and more processes (WORKERS) make the run shorter.
+        busy, idle = (after - before for after, before in zip(cpu_ticks(), self._before, strict=True))
+        if busy + idle:
+            terminalreporter.line(f"cores busy for {busy / (busy + idle):.0%} of the time")
+
+
+def cpu_ticks() -> tuple[int, int]:
+    """Of all cores since the machine started: busy, and idle or waiting for a disk. Zeros outside Linux."""
+    try:
+        fields = Path("/proc/stat").read_text().partition("\n")[0].split()[1:]
+    except OSError:
+        return 0, 0
+    user, nice, system, idle, wait, *others = map(int, fields)
+    # The time of guests, at the end, is part of `user` and `nice`.
+    return user + nice + system + sum(others[:3]), idle + wait
 
 
 def folder_of(nodeid: str) -> str:

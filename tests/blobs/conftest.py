@@ -12,7 +12,7 @@ from tests.services.s3 import S3Server, server
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """One worker has the server, which takes a second to start and 150 MB."""
     for item in items:
-        if "tests/blobs" in str(item.path):
+        if item.nodeid.startswith("tests/blobs/"):
             item.add_marker(pytest.mark.xdist_group("s3"))
 
 

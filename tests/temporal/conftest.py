@@ -9,12 +9,12 @@ import pytest
 from tests.flows.conftest import address_of
 from tests.services import temporal
 
-HERE = Path(__file__).parent
+HERE = "tests/temporal/"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if HERE in item.path.parents:
+        if item.nodeid.startswith(HERE):
             item.add_marker(pytest.mark.xdist_group("temporal"))
 
 

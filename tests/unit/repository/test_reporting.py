@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.reporting import folder_of, plain_id
+from tests.reporting import cpu_ticks, folder_of, plain_id
 from tests.services import absent
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -24,6 +24,12 @@ ROOT = Path(__file__).resolve().parents[3]
 )
 def test_minutes_are_counted_for_the_first_folder(nodeid: str, folder: str):
     assert folder_of(nodeid) == folder
+
+
+def test_busy_and_idle_ticks_are_all_ticks_but_those_of_guests(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "cpu  100 10 20 400 50 3 2 1 90 9\ncpu0 1 1 1 1 1 1 1 1 1 1\n"
+    monkeypatch.setattr(Path, "read_text", lambda _self: text)
+    assert cpu_ticks() == (136, 450)
 
 
 def test_absent_service_skips_when_nobody_requires_it(monkeypatch: pytest.MonkeyPatch):

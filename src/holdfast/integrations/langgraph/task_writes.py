@@ -1,8 +1,8 @@
 """Writes of tasks are put with the checkpoint that follows them, in one transaction.
 
-LangGraph puts both in turn, mostly within one turn of the event loop. Writes that no checkpoint follows (other
-tasks of the step still run, or one has failed) are put alone, a few turns later. While an earlier checkpoint of
-the thread is being put they wait for that: without it they could not be read.
+LangGraph puts both in turn, mostly within one turn of the event loop. Writes that no checkpoint follows
+(other tasks of the step still run, or one has failed) are put alone, a few turns later. While an earlier
+checkpoint of the thread is being put they wait for that: without it they could not be read.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.sdk.trace.sampling import DEFAULT_OFF, DEFAULT_ON, Sampler
 
 from bench.counts import counted_calls
 from bench.flows import line_of, ring_of
@@ -28,15 +29,18 @@ class _Discards(SpanExporter):
         return SpanExportResult.SUCCESS
 
 
-async def processor_time(*, traced: bool, mode: str = "strict") -> float:
+async def processor_time(*, traced: bool, mode: str = "strict", sampler: Sampler = DEFAULT_ON) -> float:
     """Seconds of the processor for a step, in all threads, until all spans and metrics are with
     their exporters."""
-    return await _run(line_of(STEPS, mode), traced=traced, runs=RUNS) / (RUNS * STEPS)
+    took = await _run(line_of(STEPS, mode), traced=traced, runs=RUNS, sampler=sampler)
+    return took / (RUNS * STEPS)
 
 
-async def _run(flow: Flow, *, traced: bool, runs: int = 1, steps: int = 0) -> float:
+async def _run(
+    flow: Flow, *, traced: bool, runs: int = 1, steps: int = 0, sampler: Sampler = DEFAULT_ON
+) -> float:
     """Seconds of the processor, without a first run that fills caches."""
-    tracers = TracerProvider(shutdown_on_exit=False)
+    tracers = TracerProvider(sampler, shutdown_on_exit=False)
     tracers.add_span_processor(BatchSpanProcessor(_Discards()))
     reader = InMemoryMetricReader()
     meters = MeterProvider([reader], shutdown_on_exit=False)
@@ -72,6 +76,7 @@ async def _row_x(plan: Plan) -> list[Line]:
         plan.some,
         plain=lambda: processor_time(traced=False, mode="barrier"),
         traced=lambda: processor_time(traced=True, mode="barrier"),
+        left_out=lambda: processor_time(traced=True, mode="barrier", sampler=DEFAULT_OFF),
     )
     by_plain = ratios(found["traced"], found["plain"])
     return [
@@ -79,6 +84,12 @@ async def _row_x(plan: Plan) -> list[Line]:
         line("X", "processor time of a step with telemetry, strict", found["traced"], "us", scale=1e6),
         line("X", "processor time of a step without, strict", found["plain"], "us", scale=1e6),
         line("X", "the same, barrier", ratios(least["traced"], least["plain"]), "x without"),
+        line(
+            "X",
+            "the same, barrier, traces that are not sampled",
+            ratios(least["left_out"], least["plain"]),
+            "x without",
+        ),
     ]
 
 

@@ -16,11 +16,13 @@ FACET_MARK: Final = "\x1f"
 
 class GraphClaim(msgspec.Struct, frozen=True):
     """Who may write to a thread. `owner` is unique for each claim, so that a claim of a thread that was
-    deleted and made again is not taken for the new one."""
+    deleted and made again is not taken for the new one. `new_thread`: in the answer to the call that made the
+    thread, which has nothing to be read yet."""
 
     owner: str
     term: int
     until: int
+    new_thread: bool = False
 
 
 class GraphThreadRow(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 from opentelemetry import trace
-from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace import Tracer, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter, SpanExportResult
-from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ParentBased, TraceIdRatioBased
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, ParentBased, TraceIdRatioBased
 from opentelemetry.trace import StatusCode
 
 from holdfast import Holdfast, Worker
@@ -168,6 +168,38 @@ async def test_run_is_sampled_as_a_whole_when_only_some_are():
         traces[span.context.trace_id] = traces.get(span.context.trace_id, 0) + 1
     assert 0 < len(traces) < len(runs)
     assert set(traces.values()) == {4}  # root, segment and two steps, or nothing
+
+
+@pytest.mark.covers("USERS-OTEL-CPU")
+async def test_no_span_of_a_run_is_made_when_its_trace_is_left_out(monkeypatch):
+    nothing, made = Exported(ParentBased(TraceIdRatioBased(0))), []
+    monkeypatch.setattr(Tracer, "start_span", lambda *_args, **_given: made.append(1))
+    async with nothing.watch(Holdfast("memory:")) as hf:
+        await steps.run({}, on=hf)
+    assert made == []
+    assert nothing.metric("holdfast.steps") == {
+        ("steps", "first", "success"): 1,
+        ("steps", "second", "success"): 1,
+    }
+
+
+class _ByName(TraceIdRatioBased):
+    """With the description of the SDK's sampler."""
+
+    def should_sample(self, parent_context, trace_id, name, *args, **given):
+        return (ALWAYS_OFF if name == "second" else ALWAYS_ON).should_sample(
+            parent_context, trace_id, name, *args, **given
+        )
+
+
+@pytest.mark.parametrize(
+    "sampler", [_ByName(1.0), ParentBased(ALWAYS_ON, remote_parent_sampled=_ByName(1.0))]
+)
+async def test_a_sampler_of_the_program_is_asked_for_each_span(sampler):
+    some = Exported(sampler)
+    async with some.watch(Holdfast("memory:")) as hf:
+        await steps.run({}, on=hf)
+    assert sorted(span.name for span in some.spans) == ["advance steps", "first", "run steps"]
 
 
 async def test_worker_and_a_instance_already_in_use_can_be_instrumented(exported):

@@ -98,6 +98,9 @@ class _Search:
 
     def next(self, at: int, here: int) -> tuple[int, int] | None:
         start, step = at, 1
+        shifted = self._in_place(at, here)
+        if shifted:
+            return at + shifted, here + shifted
         if here >= len(self._old):
             # What follows was appended: only a little is tried.
             self._left, self._far_left = min(self._left, _SMALL_STEPS), min(self._far_left, 1)
@@ -114,6 +117,14 @@ class _Search:
             step = 1 if at - start < _SMALL_STEPS else _WIDE_STEP
             at += step
         return None
+
+    def _in_place(self, at: int, here: int) -> int:
+        """After how many bytes they are alike again, if a few were replaced by as many: the length in the
+        head of a list is. 0 if they are not."""
+        for more in range(1, _SMALL_STEPS):
+            if self._old.startswith(self._new[at + more : at + more + SHORTEST], here + more):
+                return more if at + more + SHORTEST <= len(self._new) else 0
+        return 0
 
     def _backwards(self, at: int, found: int, most: int) -> int:
         """How many bytes before these places are the same."""
@@ -147,8 +158,8 @@ def _common_end(old: bytes, new: bytes) -> int:
 def _common(old: bytes, here: int, new: bytes, at: int) -> int:
     """How many bytes are the same from these places on. Blocks are compared, then halves of the last."""
     most = min(len(old) - here, len(new) - at)
-    if old[here : here + 64] == new[at : at + 64] and new.startswith(old[here:], at):
-        return most  # an append
+    if old[here : here + 64] == new[at : at + 64] and new.startswith(memoryview(old)[here:], at):
+        return most  # an append; a view, because a copy takes as long as the comparison
     low, step = 0, 64
     while low < most:
         step = min(step, most - low)

@@ -41,6 +41,7 @@ from holdfast.integrations.langgraph.ownership import ThreadClaim, ThreadOwners,
 from holdfast.integrations.langgraph.portal import LoopThread
 from holdfast.integrations.langgraph.private_names import Invocation
 from holdfast.integrations.langgraph.stored_checkpoints import CheckpointReader
+from holdfast.integrations.langgraph.task_writes import WaitingWrites
 from holdfast.integrations.langgraph.value_blobs import spill_values
 from holdfast.integrations.langgraph.values import StoredValue, ValueCache
 from holdfast.runs.blobs import BlobStore
@@ -109,6 +110,7 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
         self.tenant = tenant
         self._fenced = ownership == "auto"
         self._cache = ValueCache()
+        self._waiting = WaitingWrites()
         self._blobs: BlobStore | None = None
         self._loop = LoopThread()
         self._deltas = not isinstance(self.serde, EncryptedSerializer)
@@ -189,11 +191,12 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
 
     async def _load(self, config: RunnableConfig, invocation: Invocation | None) -> CheckpointTuple | None:
         place = place_of(config)
-        claim = await self._claim_of_loop(config, place, invocation)
+        claim, new = await self._claim_of_loop(config, place, invocation)
         store, key = await self.store(), (self.tenant, place.thread, place.ns)
         found = None
         while found is None:
-            row = await store.graph_checkpoint(self.tenant, place.thread, place.ns, place.checkpoint)
+            given = (self.tenant, place.thread, place.ns, place.checkpoint)
+            row = None if new else await store.graph_checkpoint(*given)
             if row is None:
                 # Perhaps another process has deleted the thread, and with it the values that are remembered.
                 self._cache.put(key, {})
@@ -204,20 +207,23 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
 
     async def _claim_of_loop(
         self, config: RunnableConfig, place: ThreadPlace, invocation: Invocation | None
-    ) -> ThreadClaim | None:
-        """The load of a loop claims the thread, before any node runs; a read does not."""
+    ) -> tuple[ThreadClaim | None, bool]:
+        """The load of a loop claims the thread, before any node runs; a read does not. True: the thread was
+        made by that."""
         given = config.get("configurable") or {}
         if not self._fenced or private_names.RUNTIME not in given:
-            return None
-        claim = given.get(private_names.CLAIM)
+            return None, False
+        claim, new = given.get(private_names.CLAIM), False
         if not isinstance(claim, ThreadClaim) or claim.thread != place.thread:
             # A node that invokes a graph on another thread, with its own configuration, is no part of what
             # runs on that thread.
             nested = bool(given.get(private_names.TASK)) and not isinstance(claim, ThreadClaim)
             claim = await self.owners.claim(place.thread, nested=nested, invocation=invocation)
+            # Not one that was joined.
+            new = invocation is not None and claim.invocation is invocation and claim.claim.new_thread
             # The loop's own copy: a first invocation has no checkpoint that could carry it.
             given[private_names.CLAIM] = claim
-        return claim
+        return claim, new
 
     async def _reader(self, channels: Sequence[str] | None = None) -> CheckpointReader:
         return CheckpointReader(await self.blobs(), self.tenant, self.codec, channels)
@@ -341,13 +347,20 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
         row, values, stored = codec.checkpoint(*given)
         new = self._cache.is_new(key, row.id)
         kept = await spill_values(await self.blobs(), values)
-        batch = GraphBatch(tenant=self.tenant, thread=place.thread, checkpoints=(row,), values=kept)
-        while not await self._put(store, config, batch):
-            # The thread was deleted or pruned since it was read, and with it what the new values build on; or
-            # a blob was deleted since it was put.
-            row, values, stored = codec.checkpoint(*given, whole=True)
-            kept = await spill_values(await self.blobs(), values)
-            batch = replace(batch, checkpoints=(row,), values=kept)
+        batch = self._batch(config, place.thread, checkpoints=(row,), values=kept)
+        taken, done = self._waiting.take(batch), False
+        try:
+            if taken:
+                batch = replace(batch, writes=tuple([w for each in taken for w in each.batch.writes]))
+            while not await self._put(store, batch):
+                # The thread was deleted or pruned since it was read, and with it what the new values build
+                # on; or a blob was deleted since it was put.
+                row, values, stored = codec.checkpoint(*given, whole=True)
+                kept = await spill_values(await self.blobs(), values)
+                batch = replace(batch, checkpoints=(row,), values=kept)
+            done = True
+        finally:
+            self._waiting.settle(batch, taken, stored=done)
         self._cache.put(key, stored if new else {}, row.id)
         return config_for(place.thread, place.ns, row.id)
 
@@ -379,20 +392,28 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
         if place.checkpoint is None:
             raise InputError("the configuration has no checkpoint_id to write to.", hint="Pass one.")
         rows = self.codec.writes(place, writes, task_id, task_path)
-        batch = GraphBatch(tenant=self.tenant, thread=place.thread, writes=tuple(rows))
-        await self._put(await self.store(), config, batch)
+        batch = self._batch(config, place.thread, writes=tuple(rows))
+        if not await self._waiting.stored(batch):
+            await self._put(await self.store(), batch)
         claim = _claim_in(config)
         if any(channel in (INTERRUPT, ERROR) for channel, _ in writes) and not (claim and claim.end_is_seen):
             self.owners.expect_end()
 
-    async def _put(self, store: Store, config: RunnableConfig, batch: GraphBatch) -> bool:
-        """False: a value that it relies on was deleted meanwhile."""
-        given = _claim_in(config)
-        claim = self.claim_of(batch.thread)
+    def _batch(self, config: RunnableConfig, thread: str, **rows: Any) -> GraphBatch:
+        """Under the claim of the invocation, or that of `own`."""
+        given, claim = _claim_in(config), None
         if given is not None:
             given.used, claim = True, given.claim
-        sent = _with_claim(batch, claim, fenced=self._fenced)
-        refused = await self.owners.write(batch.thread, lambda: store.put_graph_rows(sent))
+        elif self._fenced:
+            claim = self.claim_of(thread)
+        return GraphBatch(
+            tenant=self.tenant, thread=thread, claim=claim if self._fenced else None, fenced=self._fenced,
+            **rows,
+        )  # fmt: skip
+
+    async def _put(self, store: Store, batch: GraphBatch) -> bool:
+        """False: a value that it relies on was deleted meanwhile."""
+        refused = await self.owners.write(batch.thread, lambda: store.put_graph_rows(batch))
         if refused is not None:
             self._cache.drop(self.tenant, batch.thread)
             if not refused.missing:
@@ -521,10 +542,6 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
 def _claim_in(config: RunnableConfig) -> ThreadClaim | None:
     given = (config.get("configurable") or {}).get(private_names.CLAIM)
     return given if isinstance(given, ThreadClaim) else None
-
-
-def _with_claim(batch: GraphBatch, claim: GraphClaim | None, *, fenced: bool) -> GraphBatch:
-    return replace(batch, claim=claim if fenced else None, fenced=fenced)
 
 
 def _patience(on_conflict: str) -> float:

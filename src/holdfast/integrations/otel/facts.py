@@ -11,8 +11,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.checkpoint.fold import settled_visit
-from holdfast.checkpoint.visit import Visit
+from holdfast.checkpoint.fold import error_of
 from holdfast.errors import HoldCancelledError, HoldExpiredError
 from holdfast.integrations.otel.agent_calls import AgentCall, AgentCalls
 from holdfast.integrations.otel.ids import Key
@@ -44,11 +43,15 @@ _MAX_MOMENTS = 128
 
 
 class StepEnded(msgspec.Struct, frozen=True):
-    """The visit starts when its node was first started, before all attempts and waits. `usage`: what the step
-    itself reported, without its sub-steps. `agent`: the name of the agent that worked in it."""
+    """The step starts when its node was first started, before all attempts and waits; `duration` is that of
+    the attempt which was committed. `usage`: what the step itself reported, without its sub-steps. `agent`: the
+    name of the agent that worked in it."""
 
     key: Key
-    visit: Visit
+    record: Record
+    started_at: int
+    duration: int
+    error: dict[str, str] | None
     moments: list[Moment]
     usage: Usage | None = None
     agent: str = ""
@@ -146,6 +149,10 @@ class RunStory:
             noted = usage_noted(body)
             return [] if noted is None else [Spent(record.node, noted)]
         key = (record.scope, record.node, record.visit)
+        if isinstance(body, StepBody) and not self._holds and not self._timers:
+            ended = self._step(record, body, key)
+            self._follow(record, body, key)
+            return [ended] if body.usage is None else [ended, Spent(record.node, body.usage)]
         found: list[Fact] = [*self._closed_holds(record, body, key)] if self._holds else []
         if self._timers:
             found += self._ended_timers(record, key)
@@ -214,11 +221,13 @@ class RunStory:
             moments.append((at, what, attributes))
 
     def _step(self, record: Record, body: StepBody, key: Key) -> StepEnded:
-        visit = settled_visit(record, body)
-        visit.started_at, moments = self._open.pop(key, (visit.started_at, []))
-        found = StepEnded(key, visit, moments, body.usage, self.agents.agent_of(key))
-        self.agents.end(key)
-        return found
+        duration = body.duration
+        started_at, moments = self._open.pop(key, None) or (record.at - duration, [])
+        error, agent = error_of(body.error), ""
+        if self.agents.any_agent():
+            agent = self.agents.agent_of(key)
+            self.agents.end(key)
+        return StepEnded(key, record, started_at, duration, error, moments, body.usage, agent)
 
     def _closed_holds(self, record: Record, body: Any, key: Key) -> Iterator[HoldResolved]:
         """A hold is over when its answer is consumed, or when the record closes it."""

@@ -3,7 +3,8 @@
 A finished span is given to the processors without the steps of a running one (locks, a copy and a check of
 each attribute, two calls of each processor): a tenth of the time, and most steps have such a span. Only where
 nothing else could happen to it: the SDK's own processors, which do nothing at the start of a span, no limit
-of lengths, and everything is sampled. Otherwise, and if a name is missing, spans are made the usual way.
+of lengths, and a sampler that takes or leaves whole traces. Otherwise, and if a name is missing, spans are
+made the usual way.
 
 Likewise many values of one series of a histogram: the series is found once, and not for each value by a copy,
 a check and a hash of its attributes. Not where a view leaves attributes out, or each value is an exemplar.
@@ -11,6 +12,7 @@ a check and a hash of its attributes. Not where a view leaves attributes out, or
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -40,7 +42,7 @@ class FinishedSpans:
         self._flags = TraceFlags(TraceFlags.SAMPLED | TraceFlags.RANDOM_TRACE_ID)
         limits: Any = sdk._span_limits
         self._possible = (
-            _samples_all(sdk.sampler)
+            samples_traces(sdk.sampler)
             and limits.max_span_attribute_length is None
             and limits.max_span_attributes >= MAX_ATTRIBUTES
         )
@@ -53,7 +55,7 @@ class FinishedSpans:
         when: tuple[int, int],
         attributes: dict[str, Any],
     ) -> bool:
-        """False: nothing was done, and the span has to be made the usual way."""
+        """Of a trace that is sampled. False: nothing was done, and the span has to be made the usual way."""
         processors = self._processor._span_processors
         if processors is not self._processors:
             self._processors, self._plain = processors, _are_plain(processors)
@@ -82,10 +84,26 @@ def _are_plain(processors: Any) -> bool:
     )
 
 
-def _samples_all(sampler: Any) -> bool:
-    from opentelemetry.sdk.trace.sampling import ALWAYS_ON, DEFAULT_ON
+_SAMPLERS = "opentelemetry.sdk.trace.sampling"
+_OF_TRACES = r"AlwaysOnSampler|AlwaysOffSampler|TraceIdRatioBased\{[^{}]*\}"
+_BY_TRACE = re.compile(
+    rf"({_OF_TRACES})|ParentBased\{{root:({_OF_TRACES}),"
+    r"remoteParentSampled:AlwaysOnSampler,remoteParentNotSampled:AlwaysOffSampler,"
+    r"localParentSampled:AlwaysOnSampler,localParentNotSampled:AlwaysOffSampler\}"
+)
 
-    return sampler.get_description() in (ALWAYS_ON.get_description(), DEFAULT_ON.get_description())
+
+def samples_traces(sampler: Any) -> bool:
+    """Whether it takes all spans of a trace or none: the SDK's own samplers do. Another one may look at the
+    name or the attributes of each span."""
+    try:
+        parts = [sampler, *vars(sampler).values()]
+        described = sampler.get_description()
+    except (AttributeError, TypeError):
+        return False
+    # One that is derived from them has their description.
+    own = all(type(each).__module__ == _SAMPLERS for each in parts if hasattr(each, "should_sample"))
+    return own and _BY_TRACE.fullmatch(described) is not None
 
 
 def finished_spans(tracer: Tracer) -> FinishedSpans | None:

@@ -35,7 +35,7 @@ from holdfast.integrations.otel.ids import (
     trace_id_of,
     wanted,
 )
-from holdfast.integrations.otel.private_names import finished_spans
+from holdfast.integrations.otel.private_names import finished_spans, samples_traces
 from holdfast.model.secrets import outgoing
 from holdfast.store.rows import RunRow
 from holdfast.types.redaction import redactor, tenant_scope
@@ -47,12 +47,13 @@ Attributes = dict[str, Any]
 
 class _Trace(msgspec.Struct, frozen=True):
     """What all spans of a run share. `root`: the context in which its children are started, `place` the span
-    in it."""
+    in it. `left_out`: the sampler takes none of its spans, so that none is described."""
 
     id: int
     flags: TraceFlags
     root: Context
     place: SpanContext
+    left_out: bool
 
 
 class _StepPlace(NonRecordingSpan):
@@ -80,6 +81,7 @@ class Spans:
         self.capture = capture
         self._traces: dict[str, _Trace] = {}
         self._finished = finished_spans(tracer)
+        self._whole_traces = samples_traces(getattr(tracer, "sampler", None))
 
     # ------------------------------------------------------------------ places
     def around(self, run: str, key: Key) -> Context:
@@ -99,7 +101,8 @@ class Spans:
             flags = self._flags(trace)
             root = SpanContext(trace, root_of(run), is_remote=True, trace_flags=flags)
             inside = set_span_in_context(NonRecordingSpan(root))
-            found = self._traces[run] = _Trace(trace, flags, inside, root)
+            left_out = self._whole_traces and not flags & TraceFlags.SAMPLED
+            found = self._traces[run] = _Trace(trace, flags, inside, root, left_out)
         return found
 
     def _flags(self, trace: int) -> TraceFlags:
@@ -115,36 +118,41 @@ class Spans:
 
     # ------------------------------------------------------------------ spans
     def step(self, row: RunRow, step: StepEnded) -> None:
-        visit = step.visit
+        if self._trace(row.id).left_out:
+            return
+        record = step.record
+        outcome = str(record.outcome)
         attributes: Attributes = {
             **_of_run(row),
-            "holdfast.node": visit.node,
-            "holdfast.visit": visit.visit,
-            "holdfast.attempt": visit.attempts,
-            "holdfast.effect": visit.effect,
-            "holdfast.outcome": visit.outcome,
-            "holdfast.seq": visit.seq,
-            "holdfast.duration_us": visit.duration,
+            "holdfast.node": record.node,
+            "holdfast.visit": record.visit,
+            "holdfast.attempt": record.attempt,
+            "holdfast.effect": str(record.effect),
+            "holdfast.outcome": outcome,
+            "holdfast.seq": record.seq,
+            "holdfast.duration_us": step.duration,
         }
-        if visit.scope:
-            attributes["holdfast.scope"] = visit.scope
+        if record.scope:
+            attributes["holdfast.scope"] = record.scope
         if step.agent:
             attributes |= {names.OPERATION: names.INVOKE_AGENT, names.AGENT: step.agent, **_conversation(row)}
         if step.usage is not None:
             attributes |= {"holdfast.tokens": step.usage.tokens, "holdfast.cost": step.usage.cost}
         self._export_span(
             row.id,
-            visit.node,
+            record.node,
             step_of(row.id, step.key),
-            (visit.started_at, visit.ended_at or visit.started_at),
+            (step.started_at, record.at),
             attributes,
             moments=step.moments,
-            failed=visit.outcome in _FAILED,
-            error=visit.error,
+            failed=outcome in _FAILED,
+            error=step.error,
         )
 
     def call(self, row: RunRow, call: AgentCall, story: RunStory) -> None:
         """One call of a model or a tool, below its step."""
+        if self._trace(row.id).left_out:
+            return
         attributes = {**_of_step(row, call.key), **_conversation(row), **call.attributes}
         with tenant_scope(None):
             for name, value in call.content.items():
@@ -237,6 +245,9 @@ class Spans:
         error: dict[str, str] | None = None,
     ) -> None:
         """`parent`: default is the root of the run."""
+        trace = self._trace(run)
+        if trace.left_out:
+            return
         if moments:
             moments = [(at, what, _attributes(entry)) for at, what, entry in moments]
         if not redactor.is_empty:
@@ -245,7 +256,6 @@ class Spans:
             with tenant_scope(None):
                 name, attributes, error = outgoing(name), outgoing(attributes), outgoing(error)
                 moments = [(at, what, outgoing(entry)) for at, what, entry in moments]
-        trace = self._trace(run)
         times = (_nanos(when[0]), _nanos(max(when)))
         # Most steps: nothing happened in them but their end.
         plain = parent is None and not (links or moments or failed or error)

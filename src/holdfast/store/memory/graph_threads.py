@@ -170,6 +170,7 @@ class MemoryGraphThreads(MemoryTables):
     async def claim_graph_thread(self, want: GraphClaimRequest) -> GraphClaim | GraphRefusal:
         with self._lock:
             key, now = (want.tenant, want.thread), self._now()
+            new = key not in self._graph_threads
             thread = self._graph_threads.get(key) or self._made(key)
             current = thread.claim
             same = current is not None and current.owner == want.owner
@@ -177,7 +178,7 @@ class MemoryGraphThreads(MemoryTables):
                 return GraphRefusal(current)
             thread.term += 0 if same else 1
             thread.claim = GraphClaim(want.owner, thread.term, now + want.ttl)
-            return thread.claim
+            return replace(thread.claim, new_thread=new)
 
     async def extend_graph_claims(self, claims: Sequence[GraphExtension], ttl: int) -> list[bool]:
         with self._lock:

@@ -170,16 +170,18 @@ async def _make(conn: Conn, now: int, tenant: str, thread: str, family: int | No
 
 
 async def claim(conn: Conn, now: int, want: GraphClaimRequest) -> GraphClaim | GraphRefusal:
-    found = await conn.row(f"{THREAD} FOR UPDATE", want.tenant, want.thread)
+    found, family = await conn.row(f"{THREAD} FOR UPDATE", want.tenant, want.thread), None
     if found is None:
-        await _make(conn, now, want.tenant, want.thread)
+        family = secrets.randbits(62)
+        await _make(conn, now, want.tenant, want.thread, family)
         found = await conn.row(f"{THREAD} FOR UPDATE", want.tenant, want.thread)
     assert found is not None
     current = claim_of(*found[2:])
     if current is not None and current.until > now and current.owner != want.owner:
         return GraphRefusal(current)
     same = current is not None and current.owner == want.owner
-    taken = GraphClaim(want.owner, found[3] if same else found[3] + 1, now + want.ttl)
+    term = found[3] if same else found[3] + 1
+    taken = GraphClaim(want.owner, term, now + want.ttl, new_thread=found[1] == family)
     await conn.run(_CLAIM, taken.owner, taken.term, taken.until, found[0])
     return taken
 

@@ -67,9 +67,15 @@ async def stored(kit: StoreKit, *numbers: int, thread: str = "a") -> list[int]:
     return sorted(v.number for v in await kit.store.graph_values("t", thread, numbers))
 
 
-async def claimed(kit: StoreKit, owner: str, thread: str = "a") -> GraphClaim | GraphRefusal:
+async def claim_of(kit: StoreKit, owner: str, thread: str = "a") -> GraphClaim | GraphRefusal:
     want = GraphClaimRequest(tenant="t", thread=thread, owner=owner, ttl=TTL)
     return await kit.store.claim_graph_thread(want)
+
+
+async def claimed(kit: StoreKit, owner: str, thread: str = "a") -> GraphClaim | GraphRefusal:
+    """As it is stored."""
+    found = await claim_of(kit, owner, thread)
+    return replace(found, new_thread=False) if isinstance(found, GraphClaim) else found
 
 
 @pytest.mark.anyio
@@ -105,6 +111,19 @@ class GraphThreadSuite:
         assert (await kit.store.examine(deep=False)).unreferenced == 1
         assert await kit.store.condemn_blobs(older_than=old, limit=9) == [blob]
         assert await put(kit, row, of_blob) == GraphRefusal(missing=True), "condemned: it must be put again"
+
+    @pytest.mark.covers("IN-22")
+    async def test_a_claim_says_whether_it_made_the_thread(self, kit: StoreKit) -> None:
+        first = await claim_of(kit, "me")
+        assert isinstance(first, GraphClaim)
+        assert first.new_thread
+        again = await claim_of(kit, "me")
+        assert isinstance(again, GraphClaim)
+        assert not again.new_thread
+        await put(kit, checkpoint("1"), thread="b")
+        there = await claim_of(kit, "me", "b")
+        assert isinstance(there, GraphClaim)
+        assert not there.new_thread
 
     async def test_the_newest_is_that_with_the_greatest_id_of_its_namespace(self, kit: StoreKit) -> None:
         await put(kit, checkpoint("2", "1"), checkpoint("1"), checkpoint("3", ns="sub"))

@@ -34,12 +34,15 @@ class Lines(TypedDict):
 
 
 class Work:
-    """A graph of two nodes, of which the first counts its calls and may be held up."""
+    """A graph of two nodes, of which the first counts its calls and may be held up. `held`: the second, when
+    it has its answer."""
 
-    def __init__(self, *, asks: bool = False, nested: bool = False, fails: bool = False) -> None:
+    def __init__(
+        self, *, asks: bool = False, nested: bool = False, fails: bool = False, held: bool = False
+    ) -> None:
         self.calls = 0
         self.entered, self.go_on = asyncio.Event(), asyncio.Event()
-        self._asks, self._nested, self._fails = asks, nested, fails
+        self._asks, self._nested, self._fails, self._held = asks, nested, fails, held
 
     def graph(self, saver: Any) -> Any:
         async def first(_state: Lines) -> dict[str, list[str]]:
@@ -54,12 +57,18 @@ class Work:
         def second(_state: Lines) -> dict[str, list[str]]:
             return {"lines": [str(interrupt("go on?")) if self._asks else "second"]}
 
+        async def held(state: Lines) -> dict[str, list[str]]:
+            answered = second(state)
+            await self.go_on.wait()
+            return answered
+
+        last = held if self._held else second
         inner: Any = cast("Any", StateGraph)(Lines)
-        inner.add_node("second", second)
+        inner.add_node("second", last)
         inner.add_edge(START, "second")
         outer: Any = cast("Any", StateGraph)(Lines)
         outer.add_node("first", first)
-        outer.add_node("second", inner.compile() if self._nested else second)
+        outer.add_node("second", inner.compile() if self._nested else last)
         outer.add_edge(START, "first")
         outer.add_edge("first", "second")
         return outer.compile(checkpointer=saver)
@@ -92,13 +101,17 @@ class LanggraphOwnershipSuite:
     async def test_of_two_resumes_one_runs_and_the_other_is_refused(
         self, owners: OwnerKit, nested: bool
     ) -> None:
-        work, saver = Work(asks=True, nested=nested), await owners.saver()
+        work, saver = Work(asks=True, nested=nested, held=True), await owners.saver()
         graph = work.graph(saver)
         given = thread()
         await graph.ainvoke({"lines": []}, given)
-        both = await asyncio.gather(
-            *(graph.ainvoke(Command(resume=name), given) for name in ("one", "two")), return_exceptions=True
-        )
+        resumes = [
+            asyncio.ensure_future(graph.ainvoke(Command(resume=name), given)) for name in ("one", "two")
+        ]
+        # The one that runs does not end before the other was refused.
+        await asyncio.wait(resumes, return_when=asyncio.FIRST_COMPLETED)
+        work.go_on.set()
+        both = await asyncio.gather(*resumes, return_exceptions=True)
         refused = [each for each in both if isinstance(each, Exception)]
         assert [type(each) for each in refused] == [ThreadOwnedError]
         assert cast("ThreadOwnedError", refused[0]).facts["owner"]

@@ -65,7 +65,7 @@ FROM unnest(?::text[], ?::text[], ?::bigint[], ?::text[], ?::bigint[])
 ON CONFLICT (tenant, thread) DO UPDATE SET owner = excluded.owner, claimed_until = excluded.claimed_until,
 term = CASE WHEN known.owner = excluded.owner THEN known.term ELSE known.term + 1 END
 WHERE known.owner IS NULL OR known.claimed_until <= ?::bigint OR known.owner = excluded.owner
-RETURNING owner, term, claimed_until"""
+RETURNING owner, term, claimed_until, family"""
 # A thread that may be empty is left to the shared module, which deletes it under the same lock.
 _RELEASE = f"""
 WITH held AS ({_HELD} FOR UPDATE OF t SKIP LOCKED)
@@ -143,7 +143,9 @@ async def claim(
     first = {(want.tenant, want.thread): want for want in reversed(wanted)}
     rows = [(*place, secrets.randbits(62), first[place].owner, first[place].ttl) for place in sorted(first)]
     found = await conn.rows(_CLAIM, now, now, *_columns(rows), now)
-    made = {row[0]: GraphClaim(*row) for row in found}  # each owner is unique
+    drawn = {row[2] for row in rows}
+    # Each owner is unique.
+    made = {owner: GraphClaim(owner, term, until, family in drawn) for owner, term, until, family in found}
     return [made.get(want.owner) for want in wanted]
 
 

@@ -1,11 +1,12 @@
 /** Says what an action on a run would do, in the server's words, before it is done. */
 import { Modal } from "@mantine/core";
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
 import { focusField } from "@/components/FormSummary";
+import { useAction } from "@/components/useAction";
 import { type Patch, patchOf } from "@/models/tree";
 import { failureOf } from "@/services/client";
 import { type ActionPreview, type Run, type RunAction, changeRun, previewAction } from "@/services/runs";
@@ -49,7 +50,7 @@ function Act({ run, action, preview, onAgain, onClose }: ActProps) {
   const [told, setTold] = useState<Faults>({});
   const [agreed, setAgreed] = useState(false);
   const branches = action === "fork" || action === "rewind";
-  const acting = useMutation({
+  const acting = useAction({
     mutationFn: () =>
       changeRun(run, action, preview.etag, { record: branches ? preview.record : undefined, scratch: patch?.scratch, repeatEffects: agreed, reason: t("cancelReason") }),
     onSuccess: (id) => {

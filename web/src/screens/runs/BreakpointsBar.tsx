@@ -1,9 +1,10 @@
 /** Runs that stand at a breakpoint, with Continue for each and for all that are shown, and what became of each. */
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useRight } from "@/app/useSession";
 import { Icon } from "@/components/Icon";
 import { Problem } from "@/components/Problem";
+import { useAction } from "@/components/useAction";
 import { type Continued, type Paused, continuePaused } from "@/services/breakpoints";
 import { failureOf } from "@/services/client";
 import { word } from "@/words";
@@ -13,7 +14,7 @@ import { usePaused } from "./usePaused";
 export function BreakpointsBar() {
   const mayWrite = useRight("runs:write");
   const client = useQueryClient();
-  const acting = useMutation({
+  const acting = useAction({
     mutationFn: (rows: Paused[]) => continuePaused(rows.map((each) => each.hold)),
     onSettled: () => Promise.all([client.invalidateQueries({ queryKey: ["runs"] }), client.invalidateQueries({ queryKey: ["run"] })]),
   });

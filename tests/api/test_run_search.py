@@ -185,6 +185,13 @@ async def test_a_change_of_a_run_is_said_beforehand(hall: Hall) -> None:
     assert rewind["text"][0].endswith("and replaces this one, which is cancelled.")
     cancel = await hall.ask("ada", "POST", path, json={"action": "cancel"})
     assert (cancel["withdrawn"], cancel["repeated_effects"]) == (["Sure?"], [])
+    # With another state: what the new run does. Only who may fork has code run with a state of their own.
+    edited = {"action": "fork", "seq": 1, "patch": {"scratch": {"amount": 7}}}
+    way = (await hall.ask("ada", "POST", path, json=edited))["way"]
+    assert [(each["kind"], each["node"], each["key"]) for each in way] == [("effect", "pay", "pay-7")]
+    await hall.ask("vera", "POST", path, json=edited, status=403)
+    await hall.ask("vera", "POST", path, json={"action": "fork", "seq": 1})
+    await hall.ask("ada", "POST", path, json={**edited, "patch": {"nowhere": {}}}, status=422)
 
     assert await hall.ask("ada", "GET", f"/v1/runs/{run}") == before
     await hall.ask("ada", "POST", path, json={"action": "fork", "seq": 999}, status=422)

@@ -10,10 +10,11 @@ from typing import Any, TypedDict
 import pytest
 
 from holdfast import END, Context, Flow, Holdfast
-from holdfast.errors import HoldDecidedError, InputError
+from holdfast.errors import HoldDecidedError, InputError, StateError
 from holdfast.runs.preview import preview
 from holdfast.runs.preview.outcome import PreviewEntry
 from holdfast.runs.preview.preview import HoldPreview, preview_hold
+from holdfast.runs.preview.run_change import preview_change
 from holdfast.runs.preview.stop_effects import STUCK
 from holdfast.store.rows import RunFilter
 from holdfast.types.hold import HoldRow
@@ -380,3 +381,55 @@ async def test_code_that_never_returns_costs_previews_two_threads_and_not_one_ea
             assert STUCK in str(texts(found))
         finally:
             release.set()
+
+
+@pytest.mark.covers("WB-34")
+async def test_a_fork_with_another_state_is_followed_along_its_new_way(hf: Holdfast, tmp_path: Path) -> None:
+    """Its pure nodes run, its questions are asked with the new values, and nothing happens outside."""
+    ledger = tmp_path / "ledger"
+    flow = claims(ledger)
+    hold = await asked(hf, flow)
+    service = await hf.service()
+    row = await service.get(hold.run)
+
+    async def way(patch: dict[str, Any], at: int | None = None) -> list[str]:
+        found = await preview_change(service, row, "fork", at=at, patch={"scratch": patch}, actor=None)
+        return [entry.text for entry in found.way]
+
+    before = await rows_of(hf)
+    assert await way({"amount": 7}) == ["Asks a person: Pay 7?"]
+    assert await way({"amount": 7}, at=0) == ["Runs read_letter.", "Asks a person: Pay 90?"]
+    assert (await preview_change(service, row, "fork", actor=None)).way == []
+    with pytest.raises(InputError, match="changes no state"):
+        await preview_change(service, row, "cancel", patch={"scratch": {"amount": 7}}, actor=None)
+    with pytest.raises(StateError):
+        await way({"amount": "much"})
+    assert not ledger.exists()
+    assert await rows_of(hf) == before
+
+
+@pytest.mark.covers("WB-34")
+async def test_a_fork_previews_the_branch_that_its_state_leads_to(hf: Holdfast) -> None:
+    flow, done = Flow[Any]("sizes", effect="pure"), list[str]()
+    flow.node(id="measure")(lambda _s: {"amount": 50})
+    flow.node(id="check")(lambda _s: {})
+    flow.node(id="pay_small", effect="external", idempotency_key="small")(lambda _s: done.append("small"))
+    flow.node(id="pay_big", effect="external", idempotency_key="big-{{amount}}")(
+        lambda _s: done.append("big")
+    )
+    flow.edge("measure", "check")
+    flow.edge("check", "pay_big", when="amount > 100")
+    flow.edge("check", "pay_small", otherwise=True)
+    result = await flow.run({}, on=hf)
+    service = await hf.service()
+    row = await service.get(result.run_id)
+
+    async def way(at: int) -> list[tuple[str, str, str]]:
+        patch = {"scratch": {"amount": 500}}
+        found = await preview_change(service, row, "fork", at=at, patch=patch, actor=None)
+        return [(entry.kind, entry.node, entry.key) for entry in found.way]
+
+    assert await way(1) == [("step", "check", ""), ("effect", "pay_big", "big-500")]
+    # At this record the branch was chosen already: another amount does not change it.
+    assert await way(2) == [("effect", "pay_small", "small")]
+    assert done == ["small"]

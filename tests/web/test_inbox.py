@@ -167,7 +167,7 @@ def test_keys_claim_snooze_watch_and_comment(server: WebServer, open_page: Opene
     press(page, "c")
     expect(page.get_by_label("Add a comment")).to_be_focused()
     page.keyboard.type("Seen by me")
-    page.get_by_role("button", name="Comment", exact=True).click()
+    page.get_by_role("button", name="Comment", exact=True).dblclick()
     expect(page.locator(".comments")).to_contain_text("Seen by me")
     # Its row says it, and everything that the row says is in view.
     page.goto(f"{server.address}/inbox/all/{hold['id']}")
@@ -208,7 +208,7 @@ def test_many_are_decided_after_a_preview_and_failures_stay_selected(
     inspect(page, "inbox-bulk")
     assert server.api("GET", f"/v1/holds/{first['id']}")["status"] == "pending"
     server.api("POST", f"/v1/holds/{second['id']}/resolve", {"decision": "refuse"})
-    bulk.get_by_role("button", name="Confirm: Agree (3)").click()
+    bulk.get_by_role("button", name="Confirm: Agree (3)").dblclick()
     expect(bulk).to_contain_text("Agree was chosen for 2 questions. 1 was left out and stays selected:")
     expect(page.locator(".toast")).to_contain_text("Agree (2) in")
     expect(bulk).to_contain_text("1 selected")

@@ -160,7 +160,7 @@ def test_the_backlog_shows_lanes_limits_and_runs_that_no_worker_serves(
     inspect(desk, "operations-backlog-limits")
 
 
-@pytest.mark.covers("WB-44", "WEB-OPS")
+@pytest.mark.covers("WB-44-panels", "WEB-OPS")
 def test_a_directory_that_is_not_used_says_so_and_offers_nobody(troubled: WebServer, desk: Page) -> None:
     """What its panel would set has no effect, and its people get no questions."""
     troubled.api("PUT", "/v1/directory/people/ada", {"name": "Ada", "email": "ada@example.com"})
@@ -238,3 +238,28 @@ def change_records(file: apsw.Connection) -> int:
     file.execute("COMMIT")
     file.close()
     return int(str(found[1][0]))
+
+
+@pytest.mark.covers("WB-44-panels", "WEB-OPS")
+def test_an_operator_replays_one_message_that_was_given_up_and_discards_the_other(
+    troubled: WebServer, desk: Page
+) -> None:
+    path = "/v1/queues/default/letters/messages"
+    for name in ("first", "second"):
+        troubled.api("POST", path, {"id": name, "payload": {"to": f"<b>{name}</b>"}, "type": "letter"})
+        troubled.api("POST", f"{path}/{name}/dead", {"error": f"no address in {name}"})
+    desk.goto(f"{troubled.address}/operations/queues")
+    desk.get_by_role("button", name="letters").click()
+    messages = desk.get_by_role("table", name="Messages that were given up")
+    expect(messages.get_by_role("row")).to_have_count(3)
+    expect(messages).to_contain_text("no address in first")
+    expect(messages).to_contain_text("<b>first</b>")
+    inspect(desk, "operations-dead-messages")
+    for action, name, said in (("Replay", "first", "is ready again"), ("Discard", "second", "is discarded")):
+        desk.get_by_role("button", name=f"{action}: {name}").click()
+        desk.get_by_role("dialog").get_by_role("button", name=action).click()
+        expect(desk.get_by_text(f"{name} {said}")).to_be_visible()
+    expect(desk.get_by_text("No message was given up.")).to_be_visible()
+    assert troubled.api("GET", f"{path}/first")["state"] == "ready"
+    found = troubled.api("GET", f"{path}?state=dead")
+    assert found["items"] == []

@@ -70,9 +70,11 @@ def test_a_failed_run_is_traced_back_and_forked_with_another_state(
     expect(dialog).to_contain_text("Runs again: pay.")
     dialog.get_by_role("button", name="Edit the state").click()
     # What was said is what the run did with the state as it was.
-    expect(dialog).not_to_contain_text("may take another way")
+    expect(dialog).not_to_contain_text("what this run did")
     dialog.get_by_label("Account").fill("4300")
-    expect(dialog).to_contain_text("With the edited state the new run may take another way.")
+    expect(dialog).to_contain_text("The lines above are what this run did.")
+    way = dialog.get_by_role("region", name="With the edited state").get_by_role("listitem")
+    expect(way).to_have_text(["Does step 'find_account' of pay (read). Unknown from here."])
     expect(dialog.locator("ins")).to_have_text("4300")
     inspect(page, "run-fork")
     dialog.get_by_role("button", name="Show as JSON").click()
@@ -245,9 +247,19 @@ def test_paused_runs_are_continued_one_by_one_or_all(server: WebServer, open_pag
     for each in server.api("GET", "/v1/runs?status=pending_input")["items"]:
         server.api("POST", f"/v1/runs/{each['id']}/cancel", {"reason": "of another test"})
         server.api("GET", f"/v1/runs/{each['id']}/result?wait=60")
-    runs = [started(server, "stops") for _ in range(3)]
-    page = open_page("/runs")
+    # On every page, and as soon as it happens.
+    page = open_page("/inbox/all")
     bar = page.get_by_role("region", name="Breakpoints")
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    expect(bar).to_be_hidden()
+    runs = [started(server, "stops") for _ in range(3)]
+    expect(bar).to_contain_text("3 paused")
+    expect(bar.get_by_role("button", name="Continue all")).to_be_visible()
+    inspect(page, "inbox-breakpoints")
+    assert page.evaluate("document.documentElement.scrollHeight <= window.innerHeight")
+    bar.get_by_role("link", name="3 paused").click()
+    expect(page).to_have_url(re.compile("at(:|%3A)breakpoint"))
+    page.goto(server.address + "/runs")
     expect(bar).to_contain_text("3 paused")
     counts = page.get_by_role("list", name="Runs by status")
     counts.get_by_role("link", name="Paused at breakpoint 3").click()
@@ -277,6 +289,7 @@ def test_paused_runs_are_continued_one_by_one_or_all(server: WebServer, open_pag
     page.goto(server.address + "/flows")
     flow = page.get_by_role("listitem").filter(has=page.get_by_role("link", name="stops", exact=True))
     expect(flow.get_by_role("link", name="Paused at breakpoint 2")).to_be_visible()
+    expect(bar).to_contain_text("2 paused")
     expect(flow.get_by_text("Waiting for input")).to_have_count(0)
     page.goto(server.address + "/runs")
     expect(bar).to_contain_text("2 paused")

@@ -1541,6 +1541,7 @@ class RunChangePreview(Model, kw_only=True):
     asked_again: list[str]
     text: list[str]
     refused_without_consent: list[str] = []
+    way: list[PreviewEntry] = []
 
 
 class RunCounts(Model, kw_only=True):

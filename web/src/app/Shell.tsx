@@ -12,6 +12,7 @@ import { OfflineBar, ReleaseBar } from "./Bars";
 import { otherPerson, signedOut } from "./flag";
 import { Header } from "./Header";
 import { focusWork } from "./parts";
+import { PausedBar } from "./PausedBar";
 import { ThemeChoice } from "./ThemeChoice";
 import { useKeyboard, useLetters } from "./useKeys";
 import { usePreferences } from "./usePreferences";
@@ -42,6 +43,7 @@ export function Shell() {
       <SaidTitle />
       <OfflineBar />
       <ReleaseBar />
+      <PausedBar />
       <Boundary resetKey={path}>
         <Suspense fallback={<Skeleton />}>
           <Outlet />

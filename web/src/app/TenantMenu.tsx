@@ -1,7 +1,7 @@
 /** The tenant that is shown, and the others of this person. Loaded only for people who have several. */
 import { Menu } from "@mantine/core";
-import { useMutation } from "@tanstack/react-query";
 import { Problem } from "@/components/Problem";
+import { useAction } from "@/components/useAction";
 import { shell } from "@/locales/en/shell";
 import { textOf } from "@/locales/text";
 import { switchTenant } from "@/services/session";
@@ -12,7 +12,7 @@ const t = textOf(shell);
 
 export default function TenantMenu() {
   const { tenant, tenants } = useSession();
-  const switching = useMutation({ mutationFn: switchTenant, onSuccess: () => queryClient.clear() });
+  const switching = useAction({ mutationFn: switchTenant, onSuccess: () => queryClient.clear() });
   return (
     <Menu position="bottom-end" transitionProps={{ duration: 0 }} width={220} withInitialFocusPlaceholder={false}>
       <Menu.Target>

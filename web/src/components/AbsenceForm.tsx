@@ -1,5 +1,5 @@
 /** From when until when a person is away, and who may act for them meanwhile. */
-import { useMutation, useQuery } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { settings } from "@/locales/en/settings";
 import { textOf } from "@/locales/text";
@@ -7,6 +7,7 @@ import { instantOf } from "@/models/time";
 import { type Away, listPeople } from "@/services/operations";
 import "./absence.css";
 import { Problem } from "./Problem";
+import { useAction } from "./useAction";
 
 const t = textOf(settings);
 
@@ -17,7 +18,7 @@ export function AbsenceForm({ person, hint, save, onSaved }: FormProps) {
   const [substitute, setSubstitute] = useState("");
   const [since, setSince] = useState("");
   const [until, setUntil] = useState("");
-  const saving = useMutation({ mutationFn: save, onSuccess: onSaved });
+  const saving = useAction({ mutationFn: save, onSuccess: onSaved });
   const submit = (event: FormEvent) => {
     event.preventDefault();
     saving.mutate({ substitute, since: instantOf(since), until: instantOf(until) });

@@ -1,6 +1,7 @@
 /** Runs that stand at a breakpoint. */
 import type { RunWire } from "@client";
 import { client } from "./client";
+import { AT_BREAKPOINT, countPaused } from "./pausedCount";
 import { nodeOf } from "./runHistory";
 
 export type Paused = { hold: string; run: string; flow: string; node: string };
@@ -9,18 +10,12 @@ export type Continued = { hold: string; done: boolean; why: string };
 /** `count`: of all; `runs`: their ids; `shown`: the newest, with the node before which each stands. */
 export type PausedRuns = { count: number; runs: ReadonlySet<string>; shown: Paused[] };
 
-const MOST_PAUSED = 12;
-const AT_BREAKPOINT = "at:breakpoint";
+const MOST_PAUSED = 6;
 
 export async function listPaused(): Promise<PausedRuns> {
   const [{ items }, count] = await Promise.all([client.listRuns({ q: AT_BREAKPOINT, limit: 100 }), countPaused("")]);
   const found = await Promise.all(items.slice(0, MOST_PAUSED).map(pausedOf));
   return { count, runs: new Set(items.map((each) => each.id)), shown: found.filter((each) => each !== null) };
-}
-
-/** Of the runs of a search. */
-export async function countPaused(q: string): Promise<number> {
-  return (await client.countRuns({ q: [q, AT_BREAKPOINT].filter(Boolean).join(" ") })).count;
 }
 
 async function pausedOf(run: RunWire): Promise<Paused | null> {

@@ -358,7 +358,7 @@ export function holdOf(given: HoldWire): Hold {
     node: wire.node,
     priority: wire.priority,
     assignee: wire.assignee_type === "unrouted" ? "" : personOf(wire.assignee_resolved.value || wire.assignee || ""),
-    why: plainText((wire.why ?? "").replace(/\buser:(?=\S)/g, "").replace(/\b(group|role):(?=\S)/g, "the $1 ")),
+    why: wire.why === "unassigned" ? "" : plainText((wire.why ?? "").replace(/\buser:(?=\S)/g, "").replace(/\b(group|role):(?=\S)/g, "the $1 ")),
     options: (wire.options ?? []).map((each) => ({
       id: each.id,
       label: plainText(each.text || each.label),

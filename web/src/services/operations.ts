@@ -240,6 +240,24 @@ export async function listQueues(): Promise<Queue[]> {
   }));
 }
 
+export type DeadMessage = { id: string; scope: string; queue: string; type: string; run: string; error: string; attempts: number; payload: unknown };
+
+/** The newest messages of a queue that were given up. */
+export async function listDeadMessages(scope: string, queue: string): Promise<DeadMessage[]> {
+  const found = await client.listMessages(scope, queue, { state: ["dead"], limit: MOST_MESSAGES });
+  return rowsOf(found.items, ["id"], (each) => ({ id: each.id, scope, queue, type: each.type, run: each.run ?? "", error: each.error ?? "", attempts: each.attempts, payload: each.payload }));
+}
+
+export const MOST_MESSAGES = 50;
+
+export async function replayMessage({ scope, queue, id }: DeadMessage): Promise<void> {
+  await client.requeueMessage(scope, queue, id);
+}
+
+export async function discardMessage({ scope, queue, id }: DeadMessage): Promise<void> {
+  await client.withdrawMessage(scope, queue, id);
+}
+
 /** The newest first. A page without a match may have a next one: the server reads a part of the records at a time. */
 export async function listAudit(filter: AuditFilter, cursor: string | null): Promise<{ items: AuditRecord[]; next: string | null }> {
   const { text, actor, action, since, until } = filter;

@@ -64,6 +64,12 @@ export async function previewAction(run: string, action: RunAction, record: numb
   return { record: found.record, head: found.head, etag: etag ?? "", text: found.text, repeated };
 }
 
+/** What a fork or a rewind with these changes does, as sentences. */
+export async function previewWay(run: string, action: RunAction, record: number, scratch: Record<string, unknown>): Promise<string[]> {
+  const found = await client.previewRunChange(run, { action, seq: record, patch: { scratch } });
+  return (found.way ?? []).map((each) => each.text);
+}
+
 /** Gives the run to show afterwards: a fork and a rewind make a new one. */
 export async function changeRun(run: Run, action: RunAction, etag: string, change: Change): Promise<string> {
   const options = { ifMatch: etag };

@@ -456,7 +456,8 @@ export interface Operations {
   /**
    * What a resume, retry, fork, rewind or cancel would do: which nodes run again, which effects may
    *
-   * happen once more, which questions are withdrawn or asked again. Nothing is changed.
+   * happen once more, which questions are withdrawn or asked again. With a patch also what the new run would
+   * do: it is continued in memory. Nothing is changed, and nothing is done outside.
    */
   previewRunChange(run: string, body: PreviewChange, options?: Options): Promise<RunChangePreview>;
   /** Publish a message, once for each `id` or `Idempotency-Key`. */
@@ -2651,10 +2652,14 @@ export interface PreviewAnswer {
   response_data?: unknown;
 }
 
-/** `seq`: the record to fork or rewind to; none: the last. */
+/**
+ * `seq`: the record to fork or rewind to; none: the last. `patch`: the state that a fork or rewind
+ * changes, as they take it: then `way` says what the new run does. It needs the right runs:write.
+ */
 export interface PreviewChange {
   action: "cancel" | "fork" | "resume" | "retry" | "rewind";
   seq?: number | null;
+  patch?: Record<string, unknown> | null;
 }
 
 /**
@@ -2973,6 +2978,7 @@ export interface RunChangePreview {
   asked_again: string[];
   text: string[];
   refused_without_consent?: string[];
+  way?: PreviewEntry[];
 }
 
 /** `by_status`: those with at least one run. */

@@ -160,7 +160,8 @@ async def _show(
         kept=kept,
         ways=await page_actions(service, call.who, row),
         put_off=[(value, option) for value, (option, _) in SNOOZE_CHOICES.items()],
-        **hold_context(row, service.store.now(), draft, error),
+        **hold_context(row, service.store.now(), draft, error)
+        | {"why": _why(row, await service.why(call.actor, row))},
     )
 
 
@@ -189,7 +190,7 @@ def hold_context(row: HoldRow, now: int, draft: FormDraft, error: HoldfastError 
         "placed": _placed(row, now),
         "claimed": _claim(row, now),
         "due": countdown(row, now) if row.status is HoldStatus.pending else "",
-        "why": _why(row),
+        "why": _why(row, why_of(row)),
         "needs": needs_of(row),
         "context": {name: value for name, value in about.items() if name not in TECHNICAL},
         "technical": {name: value for name, value in about.items() if name in TECHNICAL},
@@ -237,11 +238,11 @@ def _claim(row: HoldRow, now: int) -> str:
     return f"{short_name(row.claimed_by or '')} is working on it{left}"
 
 
-def _why(row: HoldRow) -> str:
+def _why(row: HoldRow, why: str) -> str:
     if row.assignee_type == "unrouted" and not row.assignee_reason:
         return "Unassigned."
     whom = assignee_of(row)
-    text = why_of(row).replace(whom, short_name(whom))
+    text = why.replace(whom, short_name(whom))
     return f"{text[:1].upper()}{text[1:]}."
 
 

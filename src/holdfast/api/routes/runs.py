@@ -75,14 +75,21 @@ _BRANCHING = (
 @routes.post(
     "/runs/{run}/preview",
     needs=Right.runs_read,
-    raises=(*_MISSING, InputError, ConflictError, ForbiddenError),
-)
+    raises=(
+        *_MISSING, CheckpointNotFoundError, StateError, VersionMismatchError, FlowNotFoundError, InputError,
+        ConflictError, ForbiddenError,
+    ),
+)  # fmt: skip
 async def preview_run_change(call: ApiCall, run: str, body: PreviewChange) -> RunChangePreview:
     """What a resume, retry, fork, rewind or cancel would do: which nodes run again, which effects may
-    happen once more, which questions are withdrawn or asked again. Nothing is changed."""
+    happen once more, which questions are withdrawn or asked again. With a patch also what the new run would
+    do: it is continued in memory. Nothing is changed, and nothing is done outside."""
+    # Who may not fork gets no code run with a state of their own.
+    if body.patch is not None and not call.who.may(Right.runs_write):
+        raise no_right(Right.runs_write)
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)
-    return await preview_change(service, row, body.action, at=body.seq, actor=call.actor)
+    return await preview_change(service, row, body.action, at=body.seq, patch=body.patch, actor=call.actor)
 
 
 @routes.post(

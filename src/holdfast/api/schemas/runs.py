@@ -150,10 +150,12 @@ class ContinueBreakpoints(msgspec.Struct, kw_only=True, forbid_unknown_fields=Tr
 
 
 class PreviewChange(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """`seq`: the record to fork or rewind to; none: the last."""
+    """`seq`: the record to fork or rewind to; none: the last. `patch`: the state that a fork or rewind
+    changes, as they take it: then `way` says what the new run does. It needs the right runs:write."""
 
     action: Literal["resume", "retry", "fork", "rewind", "cancel"]
     seq: Annotated[int, msgspec.Meta(ge=0, le=2**32)] | None = None
+    patch: dict[str, Any] | None = None
 
 
 class BulkRunItem(msgspec.Struct, kw_only=True):

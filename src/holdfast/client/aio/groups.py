@@ -2286,12 +2286,18 @@ class AsyncRuns(AsyncGroup):
         action: Literal["cancel", "fork", "resume", "retry", "rewind"],
         *,
         seq: int | None = None,
+        patch: Mapping[str, Any] | None = None,
     ) -> models.RunChangePreview:
         """What a resume, retry, fork, rewind or cancel would do: which nodes run again, which effects may
 
-        happen once more, which questions are withdrawn or asked again. Nothing is changed."""
+        happen once more, which questions are withdrawn or asked again. With a patch also what the new
+        run would do: it is continued in memory. Nothing is changed, and nothing is done outside."""
         request = request_of(
-            "POST", "/v1/runs/{run}/preview", {"run": run}, sent={"action": action}, maybe={"seq": seq}
+            "POST",
+            "/v1/runs/{run}/preview",
+            {"run": run},
+            sent={"action": action},
+            maybe={"seq": seq, "patch": patch},
         )
         return await self._json(request, models.RunChangePreview)
 

@@ -72,7 +72,7 @@ async def fork(
         source, at, repeats = await fork_point(service, source, at, actor)
         if not repeat_effects:
             require_no_repeats(asked.id, repeats)
-    start = await _start_of(service, source, at, changes, actor)
+    start = await fork_start(service, source, at, changes, actor)
     program, run = start.program, RunId(run_id) if run_id else new_run_id()
     if start.reader.exact:
         await service.store_flow(program)
@@ -95,10 +95,10 @@ async def require_fork(
     service: RunAccess, source: RunRow, at: int, *, patch: Mapping[str, Any] | None = None
 ) -> None:
     """Raises what `fork` would raise for this record and patch; writes nothing."""
-    await _start_of(service, source, at, partitions(patch, None), None)
+    await fork_start(service, source, at, partitions(patch, None), None)
 
 
-class _ForkStart(msgspec.Struct, frozen=True):
+class ForkStart(msgspec.Struct, frozen=True):
     """Where a fork begins: the source as it was at the record, with the changes applied."""
 
     program: Program
@@ -108,9 +108,10 @@ class _ForkStart(msgspec.Struct, frozen=True):
     blobs: list[Blob]
 
 
-async def _start_of(
+async def fork_start(
     service: RunAccess, source: RunRow, at: int, changes: dict[str, Any], actor: Actor | None
-) -> _ForkStart:
+) -> ForkStart:
+    """Raises what `fork` raises for this record and these changes; writes nothing."""
     then = msgspec.structs.replace(source, version=await version_at(service, source, at))
     reader = await reader_of(service, then)
     program = _program(service, then, reader)
@@ -129,7 +130,7 @@ async def _start_of(
         given = folded.pos.scopes[""].tree.frames[0].over["input"] if "input" in changes else None
         slow = program.schema.is_slow_to_start([changes, given])
         blobs = await compare(source.tenant, slow, apply_patch, program, folded, changes, reader.codec)
-    return _ForkStart(program, reader, folded, changes, blobs)
+    return ForkStart(program, reader, folded, changes, blobs)
 
 
 async def _put_starters(service: RunAccess, new: NewRun, source: RunRow, actor: Actor | None) -> None:
@@ -191,7 +192,7 @@ async def _require_same_patch(
         source, at = await resolve(service, known.forked_from or "")
         if known.horizon > 0 or source.horizon > at:
             return
-        asked = (await _start_of(service, source, at, changes, actor)).folded
+        asked = (await fork_start(service, source, at, changes, actor)).folded
         made = await fold_to(service, known, 0)
         for folded in (asked, made):
             await service.runtime.blobs.materialise(folded.pos, folded.reader.codec.registry)

@@ -9,7 +9,7 @@ preview must do nothing outside.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -22,13 +22,15 @@ from holdfast.model.hold_declaration import decision_for_flow
 from holdfast.model.position import Position
 from holdfast.model.program import Program
 from holdfast.runs.branch.first_records import first_records
+from holdfast.runs.branch.fork import fork_start
+from holdfast.runs.branch.patch import partitions
 from holdfast.runs.create import new_run
 from holdfast.runs.driver.driver import Driver
 from holdfast.runs.driver.load import LoadedRun
 from holdfast.runs.driver.runtime import Runtime
 from holdfast.runs.driver.settings import RunSettings
 from holdfast.runs.events import reader_of
-from holdfast.runs.history.checkpoints import fold_to
+from holdfast.runs.history.checkpoints import FoldedRun, fold_to
 from holdfast.runs.hold_preparation import facts_of
 from holdfast.runs.preview.missing_fields import fit_partly, names_read, up_to_code
 from holdfast.runs.preview.outcome import OptionPreview, PreviewEntry, entries_of
@@ -45,6 +47,7 @@ from holdfast.types.value import freeze
 
 if TYPE_CHECKING:
     from holdfast.runs.access import RunAccess
+    from holdfast.types.terms import Actor
 
 PATIENCE: Final = 5.0
 """Seconds for one option. Pure nodes that take longer end it with what is known by then."""
@@ -99,6 +102,23 @@ async def preview_hold(
             for option, label in options
         ]
     return HoldPreview(hold=hold.id, run=row.id, record=row.head, options=found)
+
+
+async def preview_branch(
+    service: RunAccess, row: RunRow, at: int, patch: Mapping[str, Any], actor: Actor | None
+) -> list[PreviewEntry]:
+    """What a fork or a rewind with a changed state does, up to its next questions and outside effects. Raises
+    what `fork` raises for this record and patch."""
+    start = await fork_start(service, row, at, partitions(patch, None), actor)
+    if start.blobs:
+        # They are stored with the branch, and so not yet.
+        return [PreviewEntry.unknown("", "a changed value is too large for a preview")]
+    async with service.runtime.previews:
+        world = PreviewWorld(service, row, start.program)
+        try:
+            return await world.entries_from(start.folded)
+        finally:
+            await world.close()
 
 
 def _options(hold: HoldRow, decision: str | None) -> list[tuple[str, str]]:
@@ -181,7 +201,8 @@ class PreviewWorld:
 
     async def entries_after(self, hold: HoldRow, resolution: Any) -> list[PreviewEntry]:
         """What happens after this resolution of the hold."""
-        claim, pos = await self._copy()
+        reader = await reader_of(self.service, self.row)
+        claim, pos = await self._copy(await fold_to(self.service, self.row, self.row.head, reader))
         open_before = set(pos.holds)
         asked = next(
             (
@@ -203,12 +224,18 @@ class PreviewWorld:
         late = await self._drive(driver, claim)
         return await entries_of(self.runtime, claim.run.id, self.gate.stopped, known=open_before, late=late)
 
-    async def _copy(self) -> tuple[Claim, Position]:
-        """The run as it stands, as a run of its own that this process has claimed."""
+    async def entries_from(self, folded: FoldedRun) -> list[PreviewEntry]:
+        """What a branch does that begins there: everything that was under way runs, and open questions are
+        asked anew."""
+        claim, pos = await self._copy(folded)
+        driver = Driver(self.runtime, self.program, claim, LoadedRun(pos, 1))
+        late = await self._drive(driver, claim)
+        return await entries_of(self.runtime, claim.run.id, self.gate.stopped, known=set(), late=late)
+
+    async def _copy(self, folded: FoldedRun) -> tuple[Claim, Position]:
+        """The run as it stood there, as a run of its own that this process has claimed."""
         service, runtime = self.service, self.runtime
-        reader = await reader_of(service, self.row)
-        folded = await fold_to(service, self.row, self.row.head, reader)
-        await service.runtime.blobs.materialise(folded.pos, reader.codec.registry)
+        await service.runtime.blobs.materialise(folded.pos, folded.reader.codec.registry)
         run, now = new_run_id(), self.store.now()
         codec = runtime.codec_for(self.program, self.row.tenant)
         records, blobs = first_records(self.program, folded, run, now, codec, supersedes=None, changes={})

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
@@ -13,6 +13,7 @@ from holdfast.model.graph import Graph
 from holdfast.model.shown_names import shown_name
 from holdfast.runs.branch.carried import fork_point
 from holdfast.runs.events import reader_of
+from holdfast.runs.preview.outcome import PreviewEntry
 from holdfast.store.refusals import require_live
 from holdfast.types.hold import UNASKED, HoldRow
 from holdfast.types.status import ENDED, Effect, HoldStatus, RunStatus, run_label
@@ -53,14 +54,24 @@ class RunChangePreview(msgspec.Struct, frozen=True, kw_only=True):
     asked_again: list[str]
     text: list[str]
     refused_without_consent: list[str] = []
+    # With a patch: what the new run does, up to its next questions and outside effects. The other fields say
+    # what this run did after the record.
+    way: list[PreviewEntry] = []
 
 
 async def preview_change(
-    service: RunAccess, row: RunRow, action: Action, *, at: int | None = None, actor: Actor | None
+    service: RunAccess,
+    row: RunRow,
+    action: Action,
+    *,
+    at: int | None = None,
+    patch: Mapping[str, Any] | None = None,
+    actor: Actor | None,
 ) -> RunChangePreview:
-    """`at`: the record to fork or rewind to; default: the last. `actor`: the caller of a server; None for
-    the owner of the store. Raises RunEndedError where the action does not apply, InputError for a record that
-    it does not have."""
+    """`at`: the record to fork or rewind to; default: the last. `patch`: the state that a fork or rewind
+    changes. `actor`: the caller of a server; None for the owner of the store. Raises RunEndedError where the
+    action does not apply, InputError for a record that it does not have, and what `fork` raises for the
+    patch."""
     from holdfast.runs.history.story_loader import load_story
 
     if at is not None and (not row.horizon <= at <= row.head or action not in ("fork", "rewind")):
@@ -74,12 +85,19 @@ async def preview_change(
         raise RunEndedError(f"run {row.id} is {run_label(row.status)}.", run=row.id)
     if action in ("resume", "retry") and row.status in (RunStatus.completed, RunStatus.cancelled):
         raise RunEndedError(f"run {row.id} is {run_label(row.status)}: nothing would run.", run=row.id)
+    if patch is not None and action not in ("fork", "rewind"):
+        raise InputError(f"a {action} changes no state.", hint="Leave the patch out, or fork the run.")
     record = row.head if at is None else at
     refused: tuple[str, ...] = ()
     if action in ("fork", "rewind") and actor is not None:
         # Decisions that this person may not take along are asked again, so it starts before them.
         point = await fork_point(service, row, record, actor)
         record, refused = point.seq if point.run.id == row.id else row.horizon, point.repeats
+    way: list[PreviewEntry] = []
+    if patch:
+        from holdfast.runs.preview.preview import preview_branch
+
+        way = await preview_branch(service, row, record, patch, actor)
     graph = (await reader_of(service, row)).graph
     visits = list(_runs_again(await load_story(service, row), action, record))
     holds = await service.holds(row.id, open_only=False)
@@ -98,6 +116,7 @@ async def preview_change(
         asked_again=[hold.prompt for hold in asked],
         text=[],
         refused_without_consent=list(refused),
+        way=way,
     )
     return msgspec.structs.replace(found, text=list(_sentences(found, row.status)))
 

@@ -1,9 +1,10 @@
 /** What would change, and which live runs would not fit, before the document is deployed. */
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { Dialog } from "@/components/Dialog";
 import { Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
+import { useAction } from "@/components/useAction";
 import { plainText, valueText } from "@/models/values";
 import { failureOf } from "@/services/client";
 import { type Change, type Diff, type PartDiff, type Problem as Found, brokenRuns, deployText, diffToCurrent } from "@/services/documents";
@@ -38,7 +39,7 @@ function Consequences({ saved, onClose }: { saved: Saved; onClose: () => void })
     gcTime: 0,
     retry: false,
   });
-  const deploying = useMutation({
+  const deploying = useAction({
     mutationFn: async () => {
       // What runs is also what is saved; if another person has saved meanwhile, nothing is deployed.
       if (saved.isChanged) await saved.saveFirst();

@@ -1,8 +1,9 @@
 /** Runs of this flow that stand at a breakpoint, with Continue for each. */
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useRight } from "@/app/useSession";
 import { Icon } from "@/components/Icon";
 import { Problem } from "@/components/Problem";
+import { useAction } from "@/components/useAction";
 import { useChangedRuns } from "@/live/useLive";
 import { useRest } from "@/live/useRest";
 import { continuePaused, listPaused } from "@/services/breakpoints";
@@ -15,7 +16,7 @@ export function PausedRuns({ flow }: { flow: string }) {
   const paused = useQuery({ queryKey: ["runs", "paused"], queryFn: listPaused });
   const refresh = () => client.invalidateQueries({ queryKey: ["runs", "paused"] });
   useChangedRuns(useRest(refresh));
-  const acting = useMutation({ mutationFn: (hold: string) => continuePaused([hold]), onSettled: refresh });
+  const acting = useAction({ mutationFn: (hold: string) => continuePaused([hold]), onSettled: refresh });
   const rows = paused.data?.shown.filter((each) => each.flow === flow) ?? [];
   const refused = acting.data?.find((each) => !each.done)?.why;
   if (paused.isError) return <Problem error={paused.error} onRetry={() => void paused.refetch()} />;

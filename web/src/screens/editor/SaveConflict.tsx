@@ -1,7 +1,7 @@
 /** Another person has saved meanwhile: what they saved, and what happens to one's own changes. */
-import { useMutation } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
+import { useAction } from "@/components/useAction";
 import { useNow } from "@/components/useNow";
 import { linesOf } from "@/models/textDiff";
 import { duration } from "@/models/time";
@@ -17,7 +17,7 @@ export function SaveConflict({ saved }: { saved: Saved }) {
   const [copy, setCopy] = useState("");
   const navigate = useNavigate();
   const now = useNow();
-  const copying = useMutation({
+  const copying = useAction({
     mutationFn: (to: string) => saveDocument(to, rewriteText(saved.edited.text, saved.format, { ...saved.edited.data, name: to }), saved.format, NEW),
     onSuccess: (made) => {
       if (theirs) saved.revert(theirs);

@@ -1,7 +1,7 @@
-import { useMutation } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { Icon } from "@/components/Icon";
 import { Moment } from "@/components/Moment";
+import { useAction } from "@/components/useAction";
 import { useLiveState } from "@/live/useLive";
 import { moveNodes } from "@/models/documentData";
 import { failureOf } from "@/services/client";
@@ -15,14 +15,14 @@ export function Toolbar({ saved, problems, isChecking, mayWrite, isText, onDeplo
   const { edited, name, format } = saved;
   const navigate = useNavigate();
   const isOffline = useLiveState() === "offline";
-  const arranging = useMutation({
+  const arranging = useAction({
     mutationFn: () => arrangeText(edited.text, format),
     onSuccess: (boxes) => {
       edited.change((old) => moveNodes(old, new Map(Object.entries(boxes))));
       onArranged();
     },
   });
-  const discarding = useMutation({
+  const discarding = useAction({
     mutationFn: async () => {
       await discardDocument(name, saved.server.etag);
       return getDocument(name);
@@ -44,8 +44,8 @@ export function Toolbar({ saved, problems, isChecking, mayWrite, isText, onDeplo
       <div className="editor-tools">
         {mayWrite ? (
           <>
-            <button type="button" className="button quiet" disabled={!edited.canUndo} onClick={edited.undo} title={t("undoKey")}>{t("undo")}</button>
-            <button type="button" className="button quiet" disabled={!edited.canRedo} onClick={edited.redo} title={t("redoKey")}>{t("redo")}</button>
+            <button type="button" className="button quiet" data-repeat="" disabled={!edited.canUndo} onClick={edited.undo} title={t("undoKey")}>{t("undo")}</button>
+            <button type="button" className="button quiet" data-repeat="" disabled={!edited.canRedo} onClick={edited.redo} title={t("redoKey")}>{t("redo")}</button>
             <button type="button" className="button quiet" onClick={onImport}>{t("import")}</button>
             {isText ? null : <button type="button" className="button quiet" disabled={edited.problem !== null || arranging.isPending} onClick={() => arranging.mutate()}>{t("arrange")}</button>}
           </>

@@ -1,7 +1,8 @@
 /** What the server has of the document, and how what is edited gets there. */
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { useSession } from "@/app/useSession";
+import { useAction } from "@/components/useAction";
 import { failureOf } from "@/services/client";
 import { type EditedDocument, type Format, NEW, discardDocument, getDocument, saveDocument } from "@/services/documents";
 import { keepText, keptText } from "./keptText";
@@ -52,7 +53,7 @@ export function useSaved(given: EditedDocument): Saved {
     setRestored(false);
     void client.invalidateQueries({ queryKey: ["documents", "list"] });
   };
-  const saving = useMutation({
+  const saving = useAction({
     mutationFn: ({ text, match }: { text: string; match: string }) => saveDocument(name, text, format, match),
     onSuccess: accept,
     onError: async (error) => {

@@ -5,7 +5,7 @@ import { useRight } from "@/app/useSession";
 import { StatusBadge } from "@/components/StatusBadge";
 import { writeRunQuery } from "@/models/runQuery";
 import { type Counts, countsOf } from "@/services/flows";
-import { countPaused } from "@/services/breakpoints";
+import { countPaused } from "@/services/pausedCount";
 import { RUN_STATUSES, type Shown, pausedWord, runWord } from "@/words";
 import { t } from "./text";
 

@@ -1,7 +1,8 @@
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import { focusField } from "@/components/FormSummary";
+import { useAction } from "@/components/useAction";
 import { useLiveState } from "@/live/useLive";
 import { inputFields } from "@/models/schemaForm";
 import { failureOf } from "@/services/client";
@@ -34,7 +35,7 @@ export function StartForm({ flow, schema, given }: StartProps) {
 
   const known = [...fields.map((each) => each.field), ...OPTION_FIELDS];
 
-  const starting = useMutation({
+  const starting = useAction({
     mutationFn: (value: Record<string, unknown>) =>
       startRun({
         flow: flow.name,

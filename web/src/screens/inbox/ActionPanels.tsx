@@ -1,9 +1,10 @@
 /** Small forms below the head of a hold: to whom, until when, which question. */
-import { useMutation, useQuery } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import { useKeys } from "@/app/useKeys";
 import { useSession } from "@/app/useSession";
 import { Problem } from "@/components/Problem";
+import { useAction } from "@/components/useAction";
 import { serverNow } from "@/components/useNow";
 import { useOffline } from "@/live/useLive";
 import { type Hold, ask, extend, listPeople, reassign, snooze } from "@/services/holds";
@@ -15,7 +16,7 @@ type FrameProps<Done> = { title: string; submit: string; disabled: boolean; act:
 
 function Frame<Done>({ title, submit, disabled, act, onDone, onClose, children }: FrameProps<Done>) {
   const frame = useRef<HTMLFormElement>(null);
-  const sending = useMutation({ mutationFn: act, onSuccess: onDone });
+  const sending = useAction({ mutationFn: act, onSuccess: onDone });
   const isOffline = useOffline();
   useEffect(() => frame.current?.querySelector<HTMLElement>("input, textarea, select")?.focus(), []);
   useKeys([{ keys: "Escape", group: t("detail"), label: t("cancel"), whileTyping: true, run: onClose }]);

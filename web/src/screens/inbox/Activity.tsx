@@ -1,10 +1,11 @@
 /** History in sentences that the server makes, and comments. */
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useSession } from "@/app/useSession";
 import { Moment } from "@/components/Moment";
 import { Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
 import { Text } from "@/components/Value";
+import { useAction } from "@/components/useAction";
 import { useOffline } from "@/live/useLive";
 import { partsOf } from "@/models/sentence";
 import { type Comment, type Hold, comment as addComment, dropQuestion, getComments, getHistory, reply } from "@/services/holds";
@@ -19,7 +20,7 @@ export function Activity({ hold }: { hold: Hold }) {
   const { person } = useSession();
   const isOffline = useOffline();
   const [text, setText] = useKeptText(`comment.${hold.id}`);
-  const adding = useMutation({
+  const adding = useAction({
     mutationFn: () => addComment(hold.id, text.trim()),
     onSuccess: () => {
       setText("");
@@ -78,7 +79,7 @@ export function Activity({ hold }: { hold: Hold }) {
 /** Who asked does not answer: they wait, or go on without. */
 function Withdraw({ hold, question, onDone }: { hold: Hold; question: Comment; onDone: () => void }) {
   const isOffline = useOffline();
-  const dropping = useMutation({ mutationFn: () => dropQuestion(hold.id, question.id), onSuccess: onDone });
+  const dropping = useAction({ mutationFn: () => dropQuestion(hold.id, question.id), onSuccess: onDone });
   return (
     <>
       {dropping.isError ? <Problem error={dropping.error} /> : null}
@@ -90,7 +91,7 @@ function Withdraw({ hold, question, onDone }: { hold: Hold; question: Comment; o
 function Reply({ hold, question, onDone }: { hold: Hold; question: Comment; onDone: () => void }) {
   const isOffline = useOffline();
   const [text, setText] = useKeptText(`reply.${question.id}`);
-  const sending = useMutation({ mutationFn: () => reply(hold.id, question.id, text.trim()), onSuccess: () => { setText(""); onDone(); } });
+  const sending = useAction({ mutationFn: () => reply(hold.id, question.id, text.trim()), onSuccess: () => { setText(""); onDone(); } });
   return (
     <form
       className="add-comment"

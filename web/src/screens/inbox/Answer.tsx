@@ -1,8 +1,9 @@
 /** The form and the decision bar of an open hold. */
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useState } from "react";
 import { useKeys } from "@/app/useKeys";
 import { FormFields } from "@/components/FormFields";
+import { useAction } from "@/components/useAction";
 import { useOffline } from "@/live/useLive";
 import { type Armed, arm, stillArmed } from "@/models/decision";
 import { APPROVE, type Form, type Values, commentFor, editedFields, reviewOf } from "@/models/form";
@@ -35,8 +36,6 @@ type AnswerProps = {
 
 /** The question whose button was pressed last: a double click on it must not press that of the next one. */
 let pressed = "";
-/** The same, for as long as the page is open: on a slow machine the second click comes when the next question is long there. */
-let clicked = "";
 const DOUBLE_CLICK = 700;
 
 /** Whether the question has just come up in place of one that was decided by a click. */
@@ -68,7 +67,7 @@ export function Answer({ hold, form, values, comment, unsaved, beside, onTyped, 
   const asked = { values, decision: armed?.option ?? null, context: hold.context };
   const review = reviewOf(form, asked);
   const saved = useDraft(hold.id, { decision: null, values, comment }, unsaved, onSaved);
-  const sending = useMutation({
+  const sending = useAction({
     mutationFn: (option: Option) => {
       const decided = { values, decision: option.id, context: hold.context };
       return place(hold, { decision: option.id, data: reviewOf(form, decided).data, comment: commentFor(form, decided, comment) }, key);
@@ -157,11 +156,8 @@ export function Answer({ hold, form, values, comment, unsaved, beside, onTyped, 
         onComment={onComment}
         onChoose={(option) => choose(option, false)}
         onConfirm={confirm}
-        onPress={(event) => {
-          // The rest of a double click on another question, whenever it arrives.
-          if (event.detail > 1 && clicked !== hold.id) return event.stopPropagation();
+        onPress={() => {
           pressed = hold.id;
-          clicked = hold.id;
         }}
         onDisarm={() => setArmed(null)}
       />

@@ -3,6 +3,7 @@ import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
 import { useKeys } from "@/app/useKeys";
 import { Problem } from "@/components/Problem";
+import { useAction } from "@/components/useAction";
 import { useNow } from "@/components/useNow";
 import { useOffline } from "@/live/useLive";
 import { commonOptions } from "@/models/selection";
@@ -22,7 +23,7 @@ export function Bulk({ holds, onClear, onDone }: BulkProps) {
   const [comment, setComment] = useState("");
   // The comment is typed after the preview, so a preview is not refused for want of one.
   const asking = useMutation({ mutationFn: (chosen: Choice) => decideMany(chosen.holds, chosen.option.id, chosen.option.requiresComment ? "-" : "", true) });
-  const deciding = useMutation({
+  const deciding = useAction({
     mutationFn: (chosen: Choice) => decideMany(chosen.holds, chosen.option.id, comment.trim(), false),
     onSuccess: (result, chosen) => {
       const left = result.items.filter((each) => !each.done).map((each) => each.hold);

@@ -1,8 +1,8 @@
 /** What each option would lead to, with the values in the form: the server continues the run without doing anything. */
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import { useEffect, useState } from "react";
 import { Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
+import { useSettled } from "@/components/useSettled";
 import { writeJson } from "@/models/json";
 import { type Form, type Values, answerData } from "@/models/form";
 import { typedFields } from "@/models/typed";
@@ -13,7 +13,7 @@ const QUIET = 600;
 type ConsequencesProps = { hold: Hold; form: Form; values: Values };
 
 export function Consequences({ hold, form, values }: ConsequencesProps) {
-  const settled = useSettled(values);
+  const settled = useSettled(values, QUIET);
   const isTyped = typedFields(form, settled).length > 0;
   const asked = isTyped ? writeJson(settled) : "";
   const query = useQuery({
@@ -68,14 +68,4 @@ const KINDS = {
 /** Also for a kind that only a newer server has: its own name. */
 function kindWord(kind: string): string {
   return Object.hasOwn(KINDS, kind) ? t(KINDS[kind as keyof typeof KINDS]) : kind;
-}
-
-/** The values, once nobody has typed for a moment. */
-function useSettled(values: Values): Values {
-  const [settled, setSettled] = useState(values);
-  useEffect(() => {
-    const timer = setTimeout(() => setSettled(values), QUIET);
-    return () => clearTimeout(timer);
-  }, [values]);
-  return settled;
 }

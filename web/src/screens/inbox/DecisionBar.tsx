@@ -17,7 +17,7 @@ type BarProps = {
   onChoose: (option: Option) => void;
   onConfirm: (option: Option) => void;
   onDisarm: () => void;
-  onPress: (event: React.MouseEvent) => void;
+  onPress: () => void;
 };
 
 export function DecisionBar(props: BarProps) {
@@ -57,13 +57,9 @@ export function DecisionBar(props: BarProps) {
       {/* oxlint-disable-next-line jsx-a11y/no-static-element-interactions, jsx-a11y/click-events-have-key-events -- it only notes when one of its buttons was pressed */}
       <div
         className="decision-row"
-        onClickCapture={(event) => {
+        onClickCapture={() => {
           isPressed.current = true;
-          props.onPress(event);
-        }}
-        onKeyDown={(event) => {
-          // A key that is held down presses one button, not the one that takes its place.
-          if (event.repeat && (event.key === "Enter" || event.key === " ")) event.preventDefault();
+          props.onPress();
         }}
       >
         {chosen ? (

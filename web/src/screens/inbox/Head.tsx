@@ -40,8 +40,7 @@ export function Head({ onBack, ...actions }: HeadProps) {
       </h2>
       <p className="muted small">
         {hold.assignee ? t("for", { who: hold.assignee }) : t("nobody")}
-        {" · "}
-        {t("why", { why: hold.why })}
+        {hold.why ? ` · ${t("why", { why: hold.why })}` : ""}
         {hold.claimedBy ? ` · ${t("claimedBy", { person: hold.claimedBy })}` : ""}
         {others.length > 0 ? ` · ${t("viewing", { people: others.join(", "), count: others.length })}` : ""}
       </p>

@@ -1,8 +1,9 @@
 /** A view of one's own: what is listed now, under a name. */
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { Problem } from "@/components/Problem";
+import { useAction } from "@/components/useAction";
 import { type SavedView, type View, dropView, saveView } from "@/services/holds";
 import { word } from "@/words";
 import { t } from "./text";
@@ -13,7 +14,7 @@ export function SaveView({ view, q }: { view: View; q: string }) {
   const [isOpen, setOpen] = useState(false);
   const [title, setTitle] = useState("");
   const [shared, setShared] = useState(false);
-  const saving = useMutation({
+  const saving = useAction({
     mutationFn: () => saveView(title.trim(), view, q, shared),
     onSuccess: async (id) => {
       setOpen(false);
@@ -56,7 +57,7 @@ export function SaveView({ view, q }: { view: View; q: string }) {
 export function DropView({ saved, isCurrent }: { saved: SavedView; isCurrent: boolean }) {
   const client = useQueryClient();
   const navigate = useNavigate();
-  const dropping = useMutation({
+  const dropping = useAction({
     mutationFn: () => dropView(saved.id),
     onSuccess: async () => {
       if (isCurrent) await navigate({ to: "/inbox/$view", params: { view: saved.view }, search: saved.q ? { q: saved.q } : {} });

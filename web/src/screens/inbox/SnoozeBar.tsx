@@ -1,8 +1,9 @@
 /** "Snoozed until 14:05. Undo (z)": for a few seconds; End the snooze does the same later. */
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useEffectEvent } from "react";
 import { useKeys } from "@/app/useKeys";
 import { Moment } from "@/components/Moment";
+import { useAction } from "@/components/useAction";
 import { useOffline } from "@/live/useLive";
 import { failureOf } from "@/services/client";
 import { unsnooze } from "@/services/holds";
@@ -17,7 +18,7 @@ export function SnoozeBar({ snoozed, onUndone, onOver }: SnoozeProps) {
   const { hold, title, until } = snoozed;
   const client = useQueryClient();
   const isOffline = useOffline();
-  const undoing = useMutation({
+  const undoing = useAction({
     mutationFn: () => unsnooze(hold),
     onSuccess: () => {
       for (const key of [["marks", hold], ["history", hold], ["holds", "count"]]) void client.invalidateQueries({ queryKey: key });

@@ -1,6 +1,7 @@
 /** Takes a decision back while its window is open: also after a reload, when the message below is gone. */
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useQueryClient } from "@tanstack/react-query";
 import { Problem } from "@/components/Problem";
+import { useAction } from "@/components/useAction";
 import { useOffline } from "@/live/useLive";
 import { type Hold, undoMany } from "@/services/holds";
 import { forgetPlaced } from "@/services/session";
@@ -20,7 +21,7 @@ export function UndoButton({ hold, onUndone }: { hold: Hold; onUndone: (hold: Ho
 /** All that can still be undone; an error only if none could. */
 export function useUndo(ids: readonly string[], onUndone: (holds: Hold[]) => void) {
   const client = useQueryClient();
-  return useMutation({
+  return useAction({
     mutationFn: () => undoMany(ids),
     onSuccess: (restored) => {
       forgetPlaced(restored.map((each) => each.id));

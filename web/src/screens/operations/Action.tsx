@@ -1,8 +1,9 @@
 /** A button that acts only after a dialog has said what it does. */
 import { Modal } from "@mantine/core";
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useContext, useId, useRef, useState } from "react";
 import { Problem } from "@/components/Problem";
+import { useAction } from "@/components/useAction";
 import { Announce } from "./Announce";
 import { t } from "./text";
 
@@ -54,7 +55,7 @@ function Confirm({ label, title, text, isDanger, asksReason, act, done, onClose,
   const say = useContext(Announce);
   const [reason, setReason] = useState("");
   const id = useId();
-  const acting = useMutation({
+  const acting = useAction({
     mutationFn: () => act(reason.trim()),
     onSuccess: async () => {
       say(done);

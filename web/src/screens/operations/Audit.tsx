@@ -1,10 +1,11 @@
 /** The record of who did what, the newest first. Its filters are in the address; Verify names the first record that is wrong. */
-import { useInfiniteQuery, useMutation } from "@tanstack/react-query";
+import { useInfiniteQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { Icon } from "@/components/Icon";
 import { Moment } from "@/components/Moment";
 import { Problem } from "@/components/Problem";
 import { Value } from "@/components/Value";
+import { useAction } from "@/components/useAction";
 import "@/components/values.css";
 import { auditWindow, auditWords } from "@/models/auditFilter";
 import { partsOf } from "@/models/sentence";
@@ -71,7 +72,7 @@ export function Audit() {
 }
 
 function Verify() {
-  const verifying = useMutation({ mutationFn: verifyAudit });
+  const verifying = useAction({ mutationFn: verifyAudit });
   return (
     <div className="verify">
       <button type="button" className="button" disabled={verifying.isPending} onClick={() => verifying.mutate()}>

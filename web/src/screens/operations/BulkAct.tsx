@@ -1,10 +1,11 @@
 /** An action on the rows that are chosen: what would happen to each is asked first, and shown in groups. */
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useContext, useId, useState } from "react";
 import { useKeys } from "@/app/useKeys";
 import { Dialog } from "@/components/Dialog";
 import { Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
+import { useAction } from "@/components/useAction";
 import { type Outcome, outcomeGroups } from "@/models/selection";
 import { Announce } from "./Announce";
 import { t } from "./text";
@@ -54,7 +55,7 @@ function Confirm({ action, title, ids, onClose, onDone }: ConfirmProps) {
   // Asked once, as the dialog opens: what is confirmed is what was shown.
   const asking = useQuery({ queryKey: ["preview", label, ids], queryFn: () => action.preview(ids), staleTime: Infinity, gcTime: 0, retry: false });
   const able = asking.data?.filter((each) => each.done).map((each) => each.id) ?? [];
-  const acting = useMutation({
+  const acting = useAction({
     mutationFn: () => action.act(able, reason.trim()),
     onSuccess: async (items) => {
       const left = items.filter((each) => !each.done);

@@ -1,8 +1,9 @@
 /** Creates a token. Its secret is shown once, here, and kept nowhere. */
 import { Modal } from "@mantine/core";
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { Problem } from "@/components/Problem";
+import { useAction } from "@/components/useAction";
 import { createToken } from "@/services/operations";
 import { t } from "./text";
 
@@ -29,7 +30,7 @@ function Form({ onMade, onClose }: { onMade: (secret: string) => void; onClose: 
   const [subject, setSubject] = useState("");
   const [role, setRole] = useState("viewer");
   const [note, setNote] = useState("");
-  const making = useMutation({
+  const making = useAction({
     mutationFn: () => createToken(subject.trim(), role, note.trim()),
     // The secret leaves the memory with the dialog.
     gcTime: 0,

@@ -1,9 +1,21 @@
 import { useQuery } from "@tanstack/react-query";
+import { Suspense, lazy } from "react";
+import { Skeleton } from "@/components/Skeleton";
 import { duration } from "@/models/time";
 import { type Queue, listQueues } from "@/services/operations";
 import { Answered, Bar, type Column, EVERY, None, Table } from "./Panel";
 import { shareOf } from "./panels";
 import { t } from "./text";
+
+const DeadMessages = lazy(() => import("./DeadMessages"));
+
+function Opened({ row }: { row: Queue }) {
+  return (
+    <Suspense fallback={<Skeleton rows={2} />}>
+      <DeadMessages row={row} />
+    </Suspense>
+  );
+}
 
 function columns(queues: Queue[]): Column<Queue>[] {
   const largest = Math.max(...queues.map((each) => each.ready));
@@ -30,6 +42,7 @@ export function Queues() {
           keyOf={(row) => `${row.scope} ${row.queue}`}
           empty={t("noQueues")}
           hint={t("noQueuesHint")}
+          More={Opened}
         />
       )}
     </Answered>

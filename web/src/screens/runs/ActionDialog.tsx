@@ -1,14 +1,17 @@
 /** Says what an action on a run would do, in the server's words, before it is done. */
 import { Modal } from "@mantine/core";
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
 import { focusField } from "@/components/FormSummary";
+import { useAction } from "@/components/useAction";
+import { useSettled } from "@/components/useSettled";
+import { writeJson } from "@/models/json";
 import { type Patch, patchOf } from "@/models/tree";
 import { failureOf } from "@/services/client";
-import { type ActionPreview, type Run, type RunAction, changeRun, previewAction } from "@/services/runs";
+import { type ActionPreview, type Run, type RunAction, changeRun, previewAction, previewWay } from "@/services/runs";
 import { word } from "@/words";
 import { type Faults, StateEditor } from "./StateEditor";
 import { t } from "./text";
@@ -49,7 +52,7 @@ function Act({ run, action, preview, onAgain, onClose }: ActProps) {
   const [told, setTold] = useState<Faults>({});
   const [agreed, setAgreed] = useState(false);
   const branches = action === "fork" || action === "rewind";
-  const acting = useMutation({
+  const acting = useAction({
     mutationFn: () =>
       changeRun(run, action, preview.etag, { record: branches ? preview.record : undefined, scratch: patch?.scratch, repeatEffects: agreed, reason: t("cancelReason") }),
     onSuccess: (id) => {
@@ -83,6 +86,7 @@ function Act({ run, action, preview, onAgain, onClose }: ActProps) {
         {preview.text.map((each) => <li key={each}>{each}</li>)}
         {isEdited ? <li><strong>{t("editedFork")}</strong></li> : null}
       </ul>
+      {isEdited ? <NewWay run={run.id} action={action} record={preview.record} scratch={patch.scratch} /> : null}
       {branches ? <StateEditor run={run.id} record={preview.record} patch={patch} errors={told} onEdit={edit} /> : null}
       {needsAssent ? (
         <label className="assent">
@@ -104,6 +108,31 @@ function Act({ run, action, preview, onAgain, onClose }: ActProps) {
         </button>
       </div>
     </>
+  );
+}
+
+const QUIET = 600;
+
+/** What the new run does with the edited state, up to its next questions and outside effects. */
+function NewWay({ run, action, record, scratch }: { run: string; action: RunAction; record: number; scratch: Patch["scratch"] }) {
+  const settled = useSettled(scratch, QUIET);
+  const way = useQuery({
+    queryKey: ["preview", run, action, record, writeJson(settled)],
+    queryFn: () => previewWay(run, action, record, settled),
+    placeholderData: keepPreviousData,
+    gcTime: 0,
+    retry: false,
+  });
+  if (way.isPending) return <Skeleton rows={1} />;
+  if (way.isError) return <Problem error={way.error} onRetry={() => void way.refetch()} />;
+  return (
+    <section aria-label={t("newWay")} aria-busy={way.isFetching || settled !== scratch}>
+      <h3 className="new-way">{t("newWay")}</h3>
+      <ul className="sentences">
+        {way.data.map((each, place) => <li key={place}>{each}</li>)}
+        {way.data.length === 0 ? <li>{t("newWayNothing")}</li> : null}
+      </ul>
+    </section>
   );
 }
 

@@ -1,33 +1,34 @@
-/** Runs that stand at a breakpoint, with Continue for each and for all that are shown, and what became of each. */
-import { useMutation, useQueryClient } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
+/** Above every page: runs that stand at a breakpoint, with Continue for each and for all that are shown, and what became of each. */
+import { useQueryClient } from "@tanstack/react-query";
+import { Link, useRouterState } from "@tanstack/react-router";
 import { useRight } from "@/app/useSession";
 import { Icon } from "@/components/Icon";
 import { Problem } from "@/components/Problem";
+import { useAction } from "@/components/useAction";
 import { type Continued, type Paused, continuePaused } from "@/services/breakpoints";
-import { failureOf } from "@/services/client";
 import { word } from "@/words";
 import { t } from "./text";
 import { usePaused } from "./usePaused";
+import "./breakpoints.css";
 
-export function BreakpointsBar() {
+export default function BreakpointsBar() {
   const mayWrite = useRight("runs:write");
   const client = useQueryClient();
-  const acting = useMutation({
+  const acting = useAction({
     mutationFn: (rows: Paused[]) => continuePaused(rows.map((each) => each.hold)),
     onSettled: () => Promise.all([client.invalidateQueries({ queryKey: ["runs"] }), client.invalidateQueries({ queryKey: ["run"] })]),
   });
-  const { count, shown, error, retry } = usePaused();
-  // Where nothing can be read the list below says so.
-  if (error !== null && failureOf(error).kind !== "offline") return <Problem error={error} onRetry={retry} />;
+  const { count, shown } = usePaused();
+  // On a phone the names are on the pages of runs only: elsewhere they would leave no room.
+  const isRuns = useRouterState({ select: (state) => state.location.pathname.startsWith("/runs") });
   if (count === 0 && acting.isIdle) return null;
   const more = count - shown.length;
   return (
-    <section className="breakpoints panel" aria-label={t("breakpoints")}>
-      <strong className="breakpoints-count">
+    <section className={`breakpoints ${isRuns ? "" : "breakpoints-elsewhere"}`} aria-label={t("breakpoints")}>
+      <Link className="breakpoints-count" to="/runs" search={{ q: "at:breakpoint" }}>
         <Icon name="pause" />
         {t("paused", { count })}
-      </strong>
+      </Link>
       <ul>
         {shown.map((each) => (
           <li key={each.hold}>

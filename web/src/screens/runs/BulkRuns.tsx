@@ -5,6 +5,7 @@ import { useState } from "react";
 import { useKeys } from "@/app/useKeys";
 import { Problem } from "@/components/Problem";
 import { StatusBadge } from "@/components/StatusBadge";
+import { useAction } from "@/components/useAction";
 import { useNow } from "@/components/useNow";
 import { withShortTimes } from "@/models/time";
 import { type BulkAction, type BulkChange, MOST_BULK, type Run, changeMany } from "@/services/runs";
@@ -24,7 +25,7 @@ export function BulkRuns({ runs, onLeave }: { runs: Run[]; onLeave: (left: strin
   const [action, setAction] = useState<BulkAction | null>(null);
   const ids = runs.map((each) => each.id);
   const asking = useMutation({ mutationFn: (chosen: BulkAction) => changeMany(ids, chosen, true) });
-  const acting = useMutation({
+  const acting = useAction({
     mutationFn: (which: { action: BulkAction; runs: string[] }) => changeMany(which.runs, which.action, false, t("cancelReason")),
     onSettled: () => client.invalidateQueries({ queryKey: ["runs"] }),
   });

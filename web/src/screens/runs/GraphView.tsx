@@ -61,7 +61,7 @@ export function GraphView({ picture, state }: { picture: GraphPicture; state: Gr
   };
   return (
     <>
-      <div className="graph-tools">
+      <div className="graph-tools" data-repeat="">
         <button type="button" className="button" aria-label={t("zoomOut")} onClick={() => move(zoomedAt(view, 1 / 1.4, middle))}>{"−"}</button>
         <button type="button" className="button" aria-label={t("zoomIn")} onClick={() => move(zoomedAt(view, 1.4, middle))}>{"+"}</button>
         <button type="button" className="button" onClick={() => move(fitted(picture, size))}>{t("fit")}</button>

@@ -1,9 +1,10 @@
 /** The report of the run's whole history, as the server writes it, and the same as a file. */
-import { useMutation, useQuery } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { Suspense, lazy } from "react";
 import { PASSING } from "@/app/query";
 import { Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
+import { useAction } from "@/components/useAction";
 import { getPostmortem } from "@/services/runHistory";
 import type { Run } from "@/services/runs";
 import { t } from "./text";
@@ -13,7 +14,7 @@ const TYPES = { md: "text/markdown;charset=utf-8", html: "text/html;charset=utf-
 
 export function Postmortem({ run }: { run: Run }) {
   const report = useQuery({ queryKey: ["postmortem", run.id, run.head, run.status], queryFn: () => getPostmortem(run.id, "md"), gcTime: PASSING, placeholderData: (old) => old });
-  const saving = useMutation({ mutationFn: async (format: "md" | "html") => save(await getPostmortem(run.id, format), `postmortem-${run.id.slice(0, 8)}.${format}`, TYPES[format]) });
+  const saving = useAction({ mutationFn: async (format: "md" | "html") => save(await getPostmortem(run.id, format), `postmortem-${run.id.slice(0, 8)}.${format}`, TYPES[format]) });
   return (
     <section className="panel postmortem" aria-label={t("postmortem")}>
       <p className="run-line">

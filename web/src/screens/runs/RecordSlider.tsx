@@ -63,7 +63,7 @@ function markText(mark: Mark): string {
 
 function SliderButton({ sign, label, off, onClick }: { sign: string; label: string; off: boolean; onClick: () => void }) {
   return (
-    <button type="button" className="button" aria-label={label} title={label} disabled={off} onClick={onClick}>
+    <button type="button" className="button" data-repeat="" aria-label={label} title={label} disabled={off} onClick={onClick}>
       {sign}
     </button>
   );

@@ -16,7 +16,6 @@ import { stepShown, visitOfRecord } from "@/models/timeline";
 import { type Timeline as Found, getTimeline } from "@/services/runHistory";
 import { type Run, getRun } from "@/services/runs";
 import { word } from "@/words";
-import { BreakpointsBar } from "./BreakpointsBar";
 import { Compare } from "./Compare";
 import { Events } from "./Events";
 import { Graph } from "./Graph";
@@ -100,7 +99,6 @@ function RunParts({ run }: { run: Run }) {
   const marked = visit?.seq ?? step;
   return (
     <>
-      {run.status === "pending_input" ? <BreakpointsBar /> : null}
       <RunHead run={run} at={record.point?.seq} spent={found} />
       <TabRow label={t("parts")} current={tab}>
         {RUN_TABS.map((name) => (

@@ -16,11 +16,10 @@ import { repaired } from "@/models/query";
 import { readRunQuery } from "@/models/queryRuns";
 import { isPausedIn, statusesIn, toggledPaused, toggledStatus, withoutStatus } from "@/models/runQuery";
 import { chosenRows } from "@/models/selection";
-import { countPaused } from "@/services/breakpoints";
+import { countPaused } from "@/services/pausedCount";
 import { failureOf } from "@/services/client";
 import { type Run, type RunPage, countRuns, listRuns } from "@/services/runs";
 import { RUN_STATUSES, type Shown, pausedWord, runWord } from "@/words";
-import { BreakpointsBar } from "./BreakpointsBar";
 import { BulkRuns } from "./BulkRuns";
 import { RunTable } from "./RunTable";
 import "./runs.css";
@@ -69,7 +68,6 @@ function RunList() {
   return (
     <>
       <SearchBox key={q} id="runs-search" q={q} label={t("search")} example={t("searchExample")} problemOf={(text) => searchProblem(readRunQuery(text, "", 0n).wrong)} meantBy={(text) => repaired(text, readRunQuery(text, "", 0n).wrong)} onSearch={find} />
-      <BreakpointsBar />
       <StatusCounts q={q} />
       {runs.isPending ? <Skeleton /> : null}
       {runs.isError ? <Problem error={runs.error} onRetry={() => void runs.refetch()} /> : null}

@@ -1,10 +1,11 @@
 /** Your own absence: a substitute may act for you meanwhile. */
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useRight, useSession } from "@/app/useSession";
 import { AbsenceForm } from "@/components/AbsenceForm";
 import { Moment } from "@/components/Moment";
 import { Forbidden, Notice, Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
+import { useAction } from "@/components/useAction";
 import type { Away } from "@/services/operations";
 import { endOwnAbsence, getOwnAbsence, putOwnAbsence } from "@/services/settings";
 import { t } from "./text";
@@ -31,7 +32,7 @@ function Begin() {
 
 function Current({ away }: { away: Away }) {
   const client = useQueryClient();
-  const ending = useMutation({ mutationFn: endOwnAbsence, onSuccess: () => client.invalidateQueries({ queryKey: OWN }) });
+  const ending = useAction({ mutationFn: endOwnAbsence, onSuccess: () => client.invalidateQueries({ queryKey: OWN }) });
   return (
     <>
       <p>

@@ -1,0 +1,23 @@
+/** A change on the server that is sent once, however often its button is pressed before the answer: a button is disabled only when the page is drawn again. */
+import { type UseMutationOptions, useMutation } from "@tanstack/react-query";
+import { useRef } from "react";
+
+export function useAction<Data, Given = void>({ mutationFn, ...options }: { mutationFn: (given: Given) => Promise<Data> } & Omit<UseMutationOptions<Data, Error, Given>, "mutationFn">) {
+  const isSent = useRef(false);
+  const found = useMutation<Data, Error, Given>({
+    ...options,
+    mutationFn: async (given) => {
+      try {
+        return await mutationFn(given);
+      } finally {
+        isSent.current = false;
+      }
+    },
+  });
+  const mutate: typeof found.mutate = (...given) => {
+    if (isSent.current) return;
+    isSent.current = true;
+    found.mutate(...given);
+  };
+  return { ...found, mutate };
+}

@@ -280,3 +280,17 @@ def test_hold_is_refused_when_it_needs_two_and_one_decides(approval: dict[str, A
     flow.hold("ask", prompt="Pay?", options=OPTIONS, approval=approval)
     (problem,) = [p for p in flow.problems() if p.rule == "hold-approval"]
     assert "by its mode `any` one decides" in problem.message
+
+
+@pytest.mark.covers("SAFE-CHECK-15")
+async def test_step_is_refused_when_its_key_has_a_name_in_single_braces() -> None:
+    flow, done = Flow("key"), list[int]()
+
+    @flow.script
+    async def work(ctx: Context) -> None:
+        await ctx.step("pay", done.append, 1, idempotency_key="pay-{order_id}")
+
+    async with Holdfast("memory:") as hf:
+        result = await flow.run(on=hf)
+    assert result.error is not None
+    assert ("as plain text" in result.error.message, done) == (True, [])

@@ -262,7 +262,7 @@ class Context(ContextFacts):
         known = self._numbers.recorded(ordinal, name)
         if known is not None and known.done:
             return result_of(known)
-        own = "" if idempotency_key is None else require_text(idempotency_key, f"the key of step {name!r}")
+        own = "" if idempotency_key is None else _own_key(idempotency_key, name)
         call = SubstepCall(ordinal, name, kind, idempotent or bool(own), own)
         if retry is not None or timeout is not None:
             call = read_policy(call, self.node, retry, timeout)
@@ -602,3 +602,18 @@ class Context(ContextFacts):
             self._at.closed = why
             for call in list(self._thread_calls):
                 call.cancel()
+
+
+def _own_key(given: Any, name: str) -> str:
+    """Raises InputError. A key in which an f was forgotten would be the same in every run."""
+    key = require_text(given, f"the key of step {name!r}")
+    # Most keys have no brace, and the module of templates is not loaded for them.
+    if "{" in key:
+        from holdfast.model.template import single_braces
+
+        for path in single_braces(key):
+            raise InputError(
+                f"the key of step {name!r} has {{{path}}} as plain text: it would be the same in every run.",
+                hint=f'Write it as an f-string: f"...{{{path}}}".',
+            )
+    return key

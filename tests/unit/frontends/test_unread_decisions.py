@@ -312,3 +312,15 @@ def test_truth_of_an_answer_is_refused_with_and_without_await(awaits: bool) -> N
 
     flow.script(id="work")(with_await if awaits else without)
     assert found(flow) == [("decision-truth", "error", "work")]
+
+
+def test_single_braces_are_warned_about_when_the_state_is_not_typed() -> None:
+    flow = Flow("untyped", effect="pure")
+
+    @flow.node
+    def price() -> dict[str, int]:
+        return {"amount": 3}
+
+    flow.hold("ask", prompt="Pay {amount}? {anything}", options=OPTIONS)
+    flow.chain(price, "ask")
+    assert found(flow) == [("single-braces", "warning", "ask")]

@@ -142,9 +142,16 @@ class ReadableNames:
             annotation, seen = inner, f"{seen}.{part}"
         return None
 
+    @property
+    def settable(self) -> set[str]:
+        """The names that the state has, or that are known to be set or given."""
+        facts = self._facts
+        found = {*(self._spec.fields or ()), *self._bound, *(facts.given or ())}
+        return found.union(*facts.writes.values())
+
     def _untyped(self, name: str, *, may_miss: bool, in_template: bool) -> NameProblem | None:
         facts = self._facts
-        known = {"item", *self._bound, *(facts.given or ())}.union(*facts.writes.values())
+        known = {"item", *self.settable}
         if name in known:
             return None
         if facts.given is not None and self._all_declare():

@@ -21,6 +21,8 @@ ENDS = "start [shape=Mdiamond]; exit [shape=Msquare];"
 GATE = f"{ENDS} ask [shape=hexagon]; start -> ask;"
 FAN = f"{ENDS} fan [shape=component]; join [shape=tripleoctagon]; a [label=A]; b [label=B]; start -> fan;"
 
+ANSWERED = f'{GATE} b [label=B]; ask -> b [label="[R] No"]; b -> exit; b -> exit'
+
 # Each pipeline breaks the rule in front of it: (rule, body, what stands at the place).
 SOME = "a [label=A]; b [label=B]; c [label=C]; fan [shape=component]; join [shape=tripleoctagon];"
 BROKEN = [
@@ -47,6 +49,11 @@ BROKEN = [
     ("condition_keys", f'{ENDS} start -> exit; start -> exit [condition="flag=1"]', "condition"),
     ("condition_names", f'{ENDS} start -> exit; start -> exit [condition="context.flag=1"]', "condition"),
     ("outcome_words", f'{ENDS} start -> exit; start -> exit [condition="outcome=sucess"]', "condition"),
+    ("shape_known", f"{ENDS} start -> ask -> exit; ask [label=A, shape=hexgon]", "shape=hexgon"),
+    ("shape_known", f"{ENDS} start -> ask -> exit; ask [label=A, shape=Hexagon]", "shape=Hexagon"),
+    ("gate_answers", f'{ANSWERED} [condition="context.human.gate.selected=No"]', "condition"),
+    ("gate_answers", f'{ANSWERED} [condition="context.human.gate.label!=No"]', "condition"),
+    ("gate_answers", f'{ANSWERED} [condition="context.human.gate.selcted=R"]', "condition"),
     ("values_fit", f'{ENDS} start -> a -> exit; a [label=A, goal_gate="context.x=1"]', "goal_gate"),
     ("values_fit", f"{ENDS} start -> a -> exit; a [label=A, timeout=soon]", "timeout"),
     ("values_fit", f"{ENDS} start -> exit [weight=heavy]", "weight"),
@@ -346,3 +353,21 @@ def test_branches_with_worktrees_need_a_fan_in_of_their_own(more: str, wrong: li
     found = [each for each in told(f"{NESTED} {more}") if each.rule == "workspace_joins"]
     assert [each.node_id for each in found] == wrong
     assert all(each.severity is DiagnosticSeverity.error for each in found)
+
+
+@pytest.mark.covers("SAFE-CHECK-11")
+def test_a_condition_on_what_a_gate_sets_is_not_warned_about_when_it_can_hold() -> None:
+    for condition in (
+        "context.human.gate.selected=R",
+        "context.human.gate.label!='[R] No'",
+        "context.human.gate.selected=",
+        "context.human.gate.comment=No",
+    ):
+        assert not severity("gate_answers", f'{ANSWERED} [condition="{condition}"]')
+    assert not severity("shape_known", f"{ENDS} start -> a -> exit; a [label=A, shape=ellipse]")
+
+
+def test_a_misspelt_attribute_is_a_warning_when_a_gate_would_be_gone() -> None:
+    body = "{ENDS} start -> a -> exit; a [label=A, {odd}=hexagon]"
+    assert severity("attribute_known", body.format(ENDS=ENDS, odd="shpae")) == {DiagnosticSeverity.warning}
+    assert severity("attribute_known", body.format(ENDS=ENDS, odd="timeoutt")) == {DiagnosticSeverity.info}

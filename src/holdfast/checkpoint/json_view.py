@@ -11,7 +11,7 @@ from base64 import b64encode
 from collections.abc import Mapping
 from datetime import date, datetime, time, timedelta
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -54,6 +54,9 @@ def as_interface(checkpoint: Checkpoint) -> dict[str, Any]:
     if checkpoint.memory is not None:
         shown["memorySnapshot"] = jsonable(checkpoint.memory)
     return shown
+
+
+_MOST_BITS: Final = 14_000
 
 
 def jsonable(value: Any) -> Any:
@@ -105,6 +108,9 @@ def _fields(value: Any, parts: dict[str, Any]) -> Any:
 
 
 def _number(value: Any) -> Any:
+    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+        # Python writes no longer one in decimal digits: `run` and `show` would fail on it.
+        return hex(value)
     return (
         MASK
         if isinstance(value, int) and not isinstance(value, bool) and redactor.is_known_secret(value)

@@ -280,6 +280,8 @@ def _approval_fault(found: ApprovalTerms) -> str | None:
         return f"has a mode that is not one of {', '.join(MODES)}"
     if found.need < 1:
         return "needs fewer than one person"
+    if found.mode == "any" and found.need > 1:
+        return f"needs {found.need} people, but by its mode `any` one decides: write 'mode': 'quorum'"
     if found.mode == "sequential" and not found.of:
         return "is sequential but `of` is empty"
     people = {name for name in found.of if name.startswith("user:")}

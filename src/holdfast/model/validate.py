@@ -43,6 +43,11 @@ def validate(
     view = ValidationView(spec, facts, values)
     for rule in _RULES:
         rule(view)
+    if any(node.hold is not None or node.subflow is not None for node in spec.nodes):
+        # Loaded by the first flow that asks people.
+        from holdfast.model.checks.decisions import check_decisions
+
+        check_decisions(view)
     problems = view.problems
     if deep:
         for child in spec.subgraphs:

@@ -10,6 +10,7 @@ from typing import Final
 from holdfast.frontends.dot.diagnostics import Diagnostic, DiagnosticSeverity
 from holdfast.frontends.dot.rule_context import Check, RuleContext
 from holdfast.frontends.dot.values import as_text
+from holdfast.model.edge_labels import split_label
 from holdfast.model.pipeline_conditions import OUTCOME_ALIASES, OUTCOMES, Clause
 
 _OF_THE_STEP: Final = frozenset({"outcome", "preferred_label", "current_node", "last_stage", "last_response"})
@@ -17,6 +18,8 @@ _BUILT_IN: Final = (
     "graph.", "human.gate.", "internal.", "parallel.", "stack.", "tool.", "manager.",
 )  # fmt: skip
 """What handlers of the product set begins with one of these."""
+_GATE: Final = "human.gate."
+_OF_A_GATE: Final = ("selected", "label", "by", "comment", "text")
 _WORD: Final = re.compile(r"\w+(?:[.:-]\w+)*")
 
 
@@ -55,6 +58,42 @@ def outcome_words(view: RuleContext) -> Iterator[Diagnostic]:
                     )
 
 
+def gate_answers(view: RuleContext) -> Iterator[Diagnostic]:
+    """What a gate sets: the key of the chosen edge, and its label as it is written. Compared with anything
+    else, a refusal takes the other edge."""
+    answers: dict[str, set[str]] = {"selected": set(), "label": set()}
+    for stage in view.of_kind("wait.human"):
+        for link in view.leaving(stage):
+            label = link.label or link.target
+            answers["label"].add(label)
+            answers["selected"].add((split_label(label)[0] or label.strip()[:1]).upper())
+    for condition, links in view.conditions.items():
+        for clause in _clauses(view, condition):
+            wrong = _wrong_answer(clause, answers)
+            for link in links if wrong else ():
+                message = f"the condition reads {clause.key}, {wrong[0]}"
+                yield view.at(
+                    "gate_answers", DiagnosticSeverity.warning, link, message, key="condition", fix=wrong[1]
+                )
+
+
+def _wrong_answer(clause: Clause, answers: dict[str, set[str]]) -> tuple[str, str] | None:
+    """What is wrong with it, and what to do."""
+    key = clause.key.removeprefix("context.")
+    if not key.startswith(_GATE):
+        return None
+    part = key.removeprefix(_GATE)
+    if part not in _OF_A_GATE:
+        near = get_close_matches(part, _OF_A_GATE, n=1)
+        fix = f"did you mean {_GATE}{near[0]}?" if near else f"use one of {', '.join(sorted(_OF_A_GATE))}"
+        return "which no gate sets", fix
+    known = answers.get(part)
+    if not known or clause.operator not in ("=", "!=") or clause.literal in known | {""}:
+        return None
+    listed = ", ".join(sorted(known)[:20])
+    return f"which is never {clause.literal}", f"compare it with one of {listed}"
+
+
 def _clauses(view: RuleContext, condition: str) -> list[Clause]:
     return [clause for clauses in view.reading(condition).alternatives for clause in clauses]
 
@@ -73,4 +112,4 @@ def _words(view: RuleContext) -> set[str]:
     return found | {word.removeprefix("context.") for word in found}
 
 
-CONDITIONS: Final[tuple[Check, ...]] = (condition_names, outcome_words)
+CONDITIONS: Final[tuple[Check, ...]] = (condition_names, outcome_words, gate_answers)

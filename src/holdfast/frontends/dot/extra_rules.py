@@ -23,6 +23,7 @@ from holdfast.frontends.dot.attributes import (
 from holdfast.frontends.dot.condition_rules import CONDITIONS
 from holdfast.frontends.dot.diagnostics import Diagnostic, DiagnosticSeverity
 from holdfast.frontends.dot.document import Link, SourceLocation, Stage
+from holdfast.frontends.dot.handler_kinds import SHAPES
 from holdfast.frontends.dot.model_choice import PROVIDER_ALIASES
 from holdfast.frontends.dot.parallel_rules import PARALLEL
 from holdfast.frontends.dot.policies import wanted_approvals
@@ -287,12 +288,31 @@ def attribute_known(view: RuleContext) -> Iterator[Diagnostic]:
         for what in view.uses[key]:
             kind = type(what).__name__
             if kind not in meant:
-                meant[kind] = next(iter(get_close_matches(key, _ATTRIBUTES[kind], 1, 0.85)), "")
+                near = get_close_matches(key, _ATTRIBUTES[kind], 1, 0.85)
+                swapped = (each for each in sorted(_ATTRIBUTES[kind]) if sorted(each) == sorted(key))
+                meant[kind] = next(iter(near), "") or next(swapped, "")
             if meant[kind]:
                 message = f"unknown attribute {key}; did you mean {meant[kind]}?"
-                yield view.at("attribute_known", INFO, what, message, key=key)
+                severity = WARNING if meant[kind] in _DECISIVE else INFO
+                yield view.at("attribute_known", severity, what, message, key=key)
 
 
+def shape_known(view: RuleContext) -> Iterator[Diagnostic]:
+    """A shape without a meaning is a stage for a model: with a misspelt one a gate is gone. Only names that
+    are similar to a shape with a meaning: Graphviz has many others."""
+    for stage in view.stages_with("shape"):
+        shape = stage.shape
+        if shape in SHAPES or len(shape) >= _LONG_NAME:
+            continue
+        near = [each for each in SHAPES if each.lower() == shape.lower()]
+        near = near or get_close_matches(shape, SHAPES, 1, 0.8)
+        if near:
+            message = f"shape {shape} has no meaning: {stage.id} is run as {view.kinds[stage.id]}"
+            yield view.at("shape_known", WARNING, stage, message, key="shape", fix=f"did you mean {near[0]}?")
+
+
+_DECISIVE: Final = frozenset({"shape", "type", "condition", "label"})
+"""Attributes without which a gate is no gate, or an answer leads elsewhere."""
 _ATTRIBUTES: Final = {"Pipeline": GRAPH, "Stage": NODE, "Link": EDGE}
 
 ADVICE: Final[tuple[Check, ...]] = (
@@ -313,6 +333,7 @@ ADVICE: Final[tuple[Check, ...]] = (
     variables,
     child_dotfile,
     attribute_known,
+    shape_known,
     *REFERENCES,
     *PARALLEL,
     *WORKSPACE,

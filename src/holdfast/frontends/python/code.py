@@ -126,7 +126,7 @@ def shown_tree(fn: Any) -> _FunctionNode | None:
 def _lambda(code: CodeType, file: str) -> _FunctionNode | None:
     """Found by the place of its expression: several lambdas may be on one line."""
     places = {place for place in code.co_positions() if None not in place}
-    found = [node for node in _lambdas(file) if _place(node.body) in places]
+    found = [node for node in _lambdas(file) if any(_place(part) in places for part in _own_parts(node))]
     if len(found) != 1:
         return None
     (shown,) = found
@@ -136,6 +136,18 @@ def _lambda(code: CodeType, file: str) -> _FunctionNode | None:
     # Lines are counted from the function's first, as in the source of any other.
     own = deepcopy(ast.fix_missing_locations(ast.copy_location(made, shown)))
     return cast("_FunctionNode", ast.increment_lineno(own, 1 - shown.lineno))
+
+
+def _own_parts(node: ast.Lambda) -> Iterator[ast.expr]:
+    """Its expression and the parts of it, without those of other lambdas: of `a if b else c` and `not a in b`
+    only the parts have places in the compiled code."""
+    todo: list[ast.AST] = [node.body]
+    while todo:
+        part = todo.pop()
+        if isinstance(part, ast.expr):
+            yield part
+        if not isinstance(part, ast.Lambda):
+            todo.extend(ast.iter_child_nodes(part))
 
 
 def _place(node: ast.expr) -> tuple[int | None, ...]:

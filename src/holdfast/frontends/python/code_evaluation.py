@@ -199,6 +199,8 @@ class CodeEvaluation:
 
     def _call(self, node: ast.Call) -> ValueSet:
         called = node.func
+        if isinstance(called, ast.Name) and called.id == "getattr" and 2 <= len(node.args) <= 3:
+            return self._attribute(node.args)
         if isinstance(called, ast.Name) and called.id == "str" and len(node.args) == 1:
             return _mapped(self.value(node.args[0]), str)
         if not isinstance(called, ast.Attribute):
@@ -210,6 +212,14 @@ class CodeEvaluation:
         if called.attr in _TEXT_METHODS and not node.args:
             return _mapped(self.value(called.value), lambda text: getattr(text, called.attr)())
         return UNKNOWN
+
+    def _attribute(self, given: list[ast.expr]) -> ValueSet:
+        """`getattr(s, "decision", None)`."""
+        owner, name = given[:2]
+        if not (isinstance(name, ast.Constant) and isinstance(name.value, str)):
+            return UNKNOWN
+        found = self._part(ast.copy_location(ast.Attribute(owner, name.value, ast.Load()), owner))
+        return union((found, self.value(given[2]))) if len(given) == 3 and found != UNKNOWN else found
 
     def _got(self, owner: ast.expr, given: list[ast.expr]) -> ValueSet:
         other = self.value(given[1]) if len(given) == 2 else constants([None])

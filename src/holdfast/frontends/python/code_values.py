@@ -25,8 +25,15 @@ from holdfast.frontends.python.code import (
     update_of,
 )
 from holdfast.frontends.python.code_evaluation import CodeEvaluation, PlainDefault
+from holdfast.frontends.python.code_tests import (
+    Compared,
+    asked_for_truth,
+    constant_operands,
+    looked_into,
+    matched,
+)
 from holdfast.frontends.python.functions import context_name
-from holdfast.model.checks.names import CodeComparison, CodeValue
+from holdfast.model.checks.names import TRUTH, CodeComparison, CodeValue
 from holdfast.model.checks.value_sets import PART_METHODS, FixedList, Read, ValueSet, constants, union
 
 _OPERATORS: Final[Mapping[type[ast.cmpop], str]] = {
@@ -42,7 +49,6 @@ _OPERATORS: Final[Mapping[type[ast.cmpop], str]] = {
 _YIELDS: Final = (ast.Yield, ast.YieldFrom)
 _MOST_CALLS: Final = 4
 _READS: Final = frozenset({"get", "keys", "values", "items", "copy", "index", "count"})
-_Compared = tuple[str, ast.expr, ast.expr, int]
 
 
 class CodeFacts:
@@ -79,6 +85,24 @@ class CodeFacts:
         for field, value in self._writes():
             found.setdefault(field, []).append(value)
         return {field: self._later(values) for field, values in found.items()}
+
+    @cached_property
+    def reads(self) -> frozenset[str] | None:
+        """The names and texts in its source, among them the fields that it reads; None if it may read any
+        field: its source is not known, or it hands on the state."""
+        if self._tree is None:
+            return None
+        found, parts = set[str](), set[int]()
+        for node in ast.walk(self._tree):
+            if isinstance(node, (ast.Attribute, ast.Subscript)) and self.is_state(node.value):
+                parts.add(id(node.value))
+            parts |= {id(each) for each in looked_into(node) if self.is_state(each)}
+            if isinstance(node, ast.Attribute):
+                found.add(node.attr)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.add(node.value)
+        handed = (n for n in ast.walk(self._tree) if isinstance(n, ast.Name) and self.is_state(n))
+        return None if any(id(each) not in parts for each in handed) else frozenset(found)
 
     @cached_property
     def outcomes(self) -> tuple[str, ...] | None:
@@ -152,7 +176,7 @@ class CodeFacts:
                 line=line,
             )
 
-    def _compared(self, tree: ast.AST) -> Iterator[_Compared]:
+    def _compared(self, tree: ast.AST) -> Iterator[Compared]:
         for node in function_nodes(tree):
             if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _OPERATORS:
                 yield _OPERATORS[type(node.ops[0])], node.left, node.comparators[0], node.lineno
@@ -160,11 +184,13 @@ class CodeFacts:
                 yield from self._calls(node)
             elif isinstance(node, ast.Match):
                 for case in node.cases:
-                    for pattern in ast.walk(case.pattern):
-                        if isinstance(pattern, ast.MatchValue):
-                            yield "==", node.subject, pattern.value, pattern.lineno
+                    yield from matched(node.subject, case.pattern)
+            elif isinstance(node, ast.BoolOp):
+                yield from constant_operands(node)
+            for asked in asked_for_truth(node):
+                yield TRUTH, asked, asked, asked.lineno
 
-    def _calls(self, node: ast.Subscript | ast.Call) -> Iterator[_Compared]:
+    def _calls(self, node: ast.Subscript | ast.Call) -> Iterator[Compared]:
         """`{"approve": ...}[decision]`, `{...}.get(decision)` and `decision.startswith("appr")`."""
         if isinstance(node, ast.Subscript):
             table, key = node.value, node.slice

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 
 from holdfast.frontends.python.code import has_visible_writes_only, visible_writes
@@ -33,6 +34,10 @@ def state_facts(
             own = read(router.fn, router.takes)
             arms = () if router.boolean else own.returns(key for key in router.choices if key is not None)
             compared[name] = (*compared.get(name, ()), *own.comparisons, *arms)
+    route_reads = {
+        name: _together(read(router.fn, router.takes).reads for router in routers)
+        for name, routers in builder.routers.items()
+    }
     outcomes = {name: each.outcomes for name, each in code.items()}
     return StateFacts(
         types={name: schema.fields[name].annotation for name in schema.declared},
@@ -42,5 +47,12 @@ def state_facts(
         values={name: each.values for name, each in code.items()},
         compared={name: found for name, found in compared.items() if found},
         outcomes={name: words for name, words in outcomes.items() if words is not None},
+        reads={name: each.reads for name, each in code.items()},
+        route_reads=route_reads,
         children=children,
     )
+
+
+def _together(found: Iterable[frozenset[str] | None]) -> frozenset[str] | None:
+    sets = list(found)
+    return None if None in sets else frozenset[str]().union(*(each or () for each in sets))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from functools import lru_cache
@@ -15,6 +16,7 @@ from holdfast.model.calls.boundary import call_plain
 from holdfast.model.expr import Expr, Resolve, compile_expr
 from holdfast.telemetry import log
 from holdfast.types.terms import ApprovalTerms, Rung
+from holdfast.types.text import clean_text
 
 Duration = str | int | float | timedelta
 When = str | Callable[[Mapping[str, Any]], Any] | None
@@ -74,7 +76,18 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         try:
             if isinstance(self.when, str):
                 return self._holds(_compiled(self.when), resolver_of(facts)) is True
-            return call_plain(self.when, facts) is True
+            found = call_plain(self.when, facts)
+            # A text, a list or a coroutine is no answer: whether the rule applies is not known then.
+            if type(found).__name__ in ("bool", "bool_"):
+                return bool(found)
+            close = getattr(found, "close", None) if inspect.iscoroutine(found) else None
+            if close is not None:
+                close()
+            log.warning(
+                "the condition of rule %r returned %s, which is neither True nor False",
+                self.name,
+                clean_text(repr(found), 200),
+            )
         except (MissingNameError, NotComparableError) as error:
             outcome = "applies" if self.binds else "does not match"
             log.info("rule %r %s: %s", self.name, outcome, error.message)

@@ -103,6 +103,8 @@ def _approval_faults(approval: ApprovalTerms | None) -> Iterator[tuple[str, str]
         return
     if approval.mode not in MODES:
         yield "approval.mode", f"{approval.mode!r} is not one of {', '.join(MODES)}"
+    if approval.mode == "any" and approval.need > 1:
+        yield "approval.need", 'by the mode `any` one person decides: write mode = "quorum"'
     if approval.mode == "quorum" and approval.need < 1:
         yield "approval.need", "it must be 1 or more"
     if approval.mode == "sequential" and not approval.of:

@@ -74,6 +74,23 @@ class ComparisonReport:
         else:
             self._equal(left, right, texts)
 
+    def truth(self, found: ValueSet, text: str, beside: ValueSet | None) -> None:
+        """`if s.decision`, which is true whatever is decided; with `beside`, a literal where a comparison
+        with this belongs. Before the decision it may be false: then it is only a warning."""
+        texts = sorted(str(e.value) for e in leaves(found) if e.source == DECISION and e.value)
+        known = all(isinstance(each, Constant) for each in found)
+        if not texts or not is_decided(found):
+            return
+        if beside is not None:
+            written = next(repr(each.value) for each in leaves(beside))
+            message = f"has {written} where a comparison with {text} belongs"
+            self._report("constant-operand", message, (), fix=f"write {text} in [{texts[0]!r}, ...]")
+        elif all(e.value for e in leaves(found) if e.source == DECISION):
+            sure = known and all(each.value for each in found if isinstance(each, Constant))
+            message = f"asks whether {text} is true, which it is whatever is decided"
+            fix = f"compare it: {text} == {texts[0]!r}"
+            self._report("decision-truth", message, (), fix=fix, warns=not sure)
+
     def _uncertain(self, side: ValueSet, other: ValueSet, text: str) -> None:
         """A literal beside something that is computed from a decision: nobody can say whether it is right."""
         source = computed_from(side)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from holdfast.model.checks.comparison_report import ComparisonPlace, ComparisonReport
 from holdfast.model.checks.field_values import decided_only
 from holdfast.model.checks.graph_view import ValidationView
-from holdfast.model.checks.names import CodeComparison
+from holdfast.model.checks.names import CONSTANT, TRUTH, CodeComparison
 from holdfast.model.checks.outcomes import outcomes_of
 from holdfast.model.checks.value_sets import (
     DECISION,
@@ -57,13 +57,19 @@ def _compare_in_code(view: ValidationView, node: str, each: CodeComparison) -> N
         view, ComparisonPlace(what=f"its code (line {each.line} of {each.function})", node=node)
     )
 
+    hold = view.nodes[node].hold if node in view.nodes else None
+
     def read(path: Path) -> ValueSet:
         found = view.values.read_from_code(path)
         report.note(found, path)
-        return found
+        # A function of an edge that leaves the hold: it is decided.
+        return decided_only(found) if hold is not None and path == (hold.bind,) else found
 
     left, right = each.left(read), each.right(read)
     report.unsure = report.unsure or each.shared
+    if each.operator in (TRUTH, CONSTANT):
+        report.truth(left, each.left_text, right if each.operator == CONSTANT else None)
+        return
     if any(is_decided(side) or computed_from(side) for side in (left, right)):
         report.compare(each.operator, left, right, each.left_text, each.right_text)
 
@@ -127,6 +133,9 @@ class ExpressionComparisons:
     def check(self, node: Node, *, as_truth: bool = True) -> None:
         if isinstance(node, Comparison):
             self._report.unsure = False
+            for side in (node.left, node.right):
+                if isinstance(side, (Name, Default)) and side.path == ("outcome",):
+                    self._read_after_hold(side.path)
             left, right = values_of(node.left, self._read), values_of(node.right, self._read)
             self._report.compare(node.operator, left, right, _shown(node.left), _shown(node.right))
             as_truth = False
@@ -171,6 +180,15 @@ class ExpressionComparisons:
         if hold is not None and path[0] == "output":
             self._error(
                 "hold-output", "reads 'output', and a hold has none", f"read its decision: {hold.bind}"
+            )
+
+        elif hold is not None and path == ("outcome",) and not self._view.walk:
+            edge = self._place.edge
+            self._view.warn(
+                "hold-outcome",
+                f"{self._place.what} reads 'outcome', which is 'success' whatever is decided",
+                edge=edge.id if edge is not None else None,
+                fix=f"compare its decision: {hold.bind} == 'approve'",
             )
 
     def _error(self, rule: str, message: str, fix: str) -> None:

@@ -30,11 +30,11 @@ def _writers(view: ValidationView) -> dict[str, list[str]]:
 
 
 def _compare(view: ValidationView, field: str, writers: list[str]) -> None:
-    before = {name: _ancestors(view, name) for name in writers}
+    before = {name: ancestors(view, name) for name in writers}
     for one, other in combinations(writers, 2):
         if one in before[other] or other in before[one]:
             continue
-        if _fork_between(view, before[one], before[other]):
+        if fork_between(view, before[one], before[other]):
             view.warn(
                 "concurrent-set",
                 f"it and {other!r} set {field!r} in branches that run at the same time: "
@@ -45,7 +45,7 @@ def _compare(view: ValidationView, field: str, writers: list[str]) -> None:
             return
 
 
-def _ancestors(view: ValidationView, name: str) -> set[str]:
+def ancestors(view: ValidationView, name: str) -> set[str]:
     """The nodes before it, and itself."""
     seen, todo = {name}, [name]
     while todo:
@@ -56,7 +56,7 @@ def _ancestors(view: ValidationView, name: str) -> set[str]:
     return seen
 
 
-def _fork_between(view: ValidationView, one: set[str], other: set[str]) -> bool:
+def fork_between(view: ValidationView, one: set[str], other: set[str]) -> bool:
     """Whether a node leads to both unconditionally, by different edges: conditional arms exclude each
     other."""
     starts = [name for name in view.spec.start if name in one or name in other]

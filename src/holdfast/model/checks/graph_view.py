@@ -128,7 +128,7 @@ class ValidationView:
     def _single_braces(self, text: str, what: str, *, node: str) -> None:
         """A person who is shown `{amount}` decides without the amount."""
         for path in single_braces(text):
-            if path.partition(".")[0] in (self.spec.fields or {}):
+            if path.partition(".")[0] in self.names.settable:
                 fix = f"write {{{{{path}}}}}"
                 self.warn("single-braces", f"{what} shows {{{path}}} as it is written", node=node, fix=fix)
 

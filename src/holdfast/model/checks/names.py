@@ -26,6 +26,12 @@ CodeValue: TypeAlias = Callable[[Read], ValueSet]
 """What an expression of code can be, by the values of the fields that it reads."""
 
 
+TRUTH: Final = "truth"
+"""The operator of an expression of which only the truth counts: `if s.decision`."""
+CONSTANT: Final = "constant"
+"""The operator of a literal that stands beside a comparison: `s.decision == 'yes' or 'ok'`."""
+
+
 class CodeComparison(msgspec.Struct, frozen=True, kw_only=True):
     operator: str
     left: CodeValue
@@ -44,7 +50,9 @@ class StateFacts(msgspec.Struct, frozen=True, kw_only=True):
     `complete`: the nodes that set nothing else. `given`: the names of the input, if they are known. `values`:
     by node and field the values that its code sets. `compared`: the comparisons in the code of a node.
     `outcomes`: the words of its own that a node ends with, if its code shows them. `conditions`: by node the
-    expressions that its code evaluates, each with what it is called. `children`: the same for sub-flows.
+    expressions that its code evaluates, each with what it is called. `reads`: by node the names in its code,
+    None if it may read any field; `route_reads`: of the functions that choose its edges. `children`: the same
+    for sub-flows.
     """
 
     types: Mapping[str, Any] = {}
@@ -55,6 +63,8 @@ class StateFacts(msgspec.Struct, frozen=True, kw_only=True):
     compared: Mapping[str, tuple[CodeComparison, ...]] = {}
     outcomes: Mapping[str, tuple[str, ...]] = {}
     conditions: Mapping[str, tuple[tuple[str, str], ...]] = {}
+    reads: Mapping[str, frozenset[str] | None] = {}
+    route_reads: Mapping[str, frozenset[str] | None] = {}
     children: Mapping[str, StateFacts] = {}
 
 
@@ -132,9 +142,16 @@ class ReadableNames:
             annotation, seen = inner, f"{seen}.{part}"
         return None
 
+    @property
+    def settable(self) -> set[str]:
+        """The names that the state has, or that are known to be set or given."""
+        facts = self._facts
+        found = {*(self._spec.fields or ()), *self._bound, *(facts.given or ())}
+        return found.union(*facts.writes.values())
+
     def _untyped(self, name: str, *, may_miss: bool, in_template: bool) -> NameProblem | None:
         facts = self._facts
-        known = {"item", *self._bound, *(facts.given or ())}.union(*facts.writes.values())
+        known = {"item", *self.settable}
         if name in known:
             return None
         if facts.given is not None and self._all_declare():

@@ -5,6 +5,7 @@ The timeout of a node does not run while a person answers: a parked node has non
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
 import time
@@ -17,8 +18,9 @@ from holdfast.errors import InputError
 from holdfast.model.graph import Node
 from holdfast.model.position import NAP, Exec, Sub
 from holdfast.model.record_bodies import ErrorInfo, SubstepBody, Usage
+from holdfast.runs.context.awaited import MadeCalls, awaited
 from holdfast.runs.context.budget_ledger import ContextLedger
-from holdfast.runs.context.calls import Attempt, ContextCalls, SubstepCall
+from holdfast.runs.context.calls import Attempt, ContextCalls, SubstepCall, Suspended
 from holdfast.runs.context.emit import Emitter
 from holdfast.runs.context.facts import ContextFacts
 from holdfast.runs.context.message_waits import MessageWaits, queues_of
@@ -54,6 +56,7 @@ from holdfast.types.value import FrozenDict, freeze
 if TYPE_CHECKING:
     from concurrent.futures import Future as ThreadFuture
 
+    from holdfast.model.calls.tasks import OwnedTask
     from holdfast.model.program import ItemCall
     from holdfast.runs.context.branch_map import MapOptions
     from holdfast.runs.context.callbacks import Callback
@@ -90,6 +93,11 @@ class Context(ContextFacts):
         self._waiting_now = 0
         # Microseconds in which it waited for an answer or a timer.
         self.waited = 0
+        # The handler was let go while it waited: whatever its code does then does not count.
+        self.suspended = False
+        # What runs the handler.
+        self.task: OwnedTask[Any] | None = None
+        self.made_calls = MadeCalls()
 
     @property
     def log(self) -> logging.LoggerAdapter[logging.Logger]:
@@ -149,6 +157,7 @@ class Context(ContextFacts):
         frozen = freeze(value, self._session.program.adopt, f"artifact {name!r}")
         self._artifacts.append(("artifacts", name, self._calls.artifact_op(self._exec, name), frozen))
 
+    @awaited
     async def made(self) -> Mapping[str, Any]:
         """The artifacts of the run so far, without those of nodes that have not settled."""
         self._at.check_open()
@@ -163,6 +172,7 @@ class Context(ContextFacts):
     def artifact_ops(self) -> list[Op]:
         return self._artifacts
 
+    @awaited
     async def file(self, reference: Mapping[str, Any]) -> bytes:
         """The content of a file that was attached to a question of this run; `reference` is what its
         field has. Raises NotFoundError for a file of another run."""
@@ -215,6 +225,7 @@ class Context(ContextFacts):
         self._emitter.flush()
 
     # Sub-steps and questions.
+    @awaited
     async def step(
         self,
         name: str,
@@ -251,7 +262,7 @@ class Context(ContextFacts):
         known = self._numbers.recorded(ordinal, name)
         if known is not None and known.done:
             return result_of(known)
-        own = "" if idempotency_key is None else require_text(idempotency_key, f"the key of step {name!r}")
+        own = "" if idempotency_key is None else _own_key(idempotency_key, name)
         call = SubstepCall(ordinal, name, kind, idempotent or bool(own), own)
         if retry is not None or timeout is not None:
             call = read_policy(call, self.node, retry, timeout)
@@ -304,6 +315,7 @@ class Context(ContextFacts):
         **manner: Unpack[QuestionOptions],
     ) -> Reply: ...
 
+    @awaited
     async def ask(
         self,
         prompt: str,
@@ -344,6 +356,7 @@ class Context(ContextFacts):
             self._calls.ask_inside(self._exec, ordinal, self._numbers.taken, spec, more)
         return reply_of(await self._answer(ordinal), form, bare=options is None)
 
+    @awaited
     async def sleep(self, seconds: float, *, key: str | None = None) -> None:
         """Wait for that time, durably: during a long sleep no process needs to stay alive, and a node that is
         entered again sleeps only for the rest. It does not count against the node's timeout."""
@@ -370,6 +383,7 @@ class Context(ContextFacts):
         step, sleep = partial(Context.step, self), partial(Context.sleep, self)
         return Branches(self._at, self._numbers, step, sleep)
 
+    @awaited
     async def gather(
         self,
         *branches: Any,
@@ -390,6 +404,7 @@ class Context(ContextFacts):
             self._branches, branches, return_exceptions=return_exceptions, timeout=timeout, key=key
         )
 
+    @awaited
     async def race(self, *branches: Any, timeout: Any = None, key: str | None = None) -> Winner:
         """Run branches beside each other until the first one ends: its place and its result, or its error.
         The others are stopped: their questions are withdrawn, the runs that they started are cancelled, and
@@ -398,12 +413,14 @@ class Context(ContextFacts):
 
         return await combinators.race(self._branches, branches, timeout=timeout, key=key)
 
+    @awaited
     async def first(self, *branches: Any, timeout: Any = None, key: str | None = None) -> Winner:
         """As `race`, until the first one succeeds. Raises an ExceptionGroup if all of them fail."""
         from holdfast.runs.context import combinators
 
         return await combinators.first(self._branches, branches, timeout=timeout, key=key)
 
+    @awaited
     async def map(
         self, fn: Callable[..., Any], items: Iterable[Any], **options: Unpack[MapOptions]
     ) -> list[Any]:
@@ -435,6 +452,7 @@ class Context(ContextFacts):
 
         return Children(self._at, self._numbers, self._waits, partial(Context.step, self))
 
+    @awaited
     async def start(
         self, flow: Any, given: Any = None, *, key: str | None = None, detached: bool = False
     ) -> ChildRun:
@@ -445,12 +463,14 @@ class Context(ContextFacts):
         Raises StepFailedError if it cannot be started, also beyond 32 children of children."""
         return await self._children.start(flow, given, key, detached=detached)
 
+    @awaited
     async def call(self, flow: Any, given: Any = None, *, key: str | None = None, timeout: Any = None) -> Any:
         """Start a run of another flow and wait for its end: the state that it ended with. While it runs, this
         run needs no process. Raises as `start` and `ChildRun.result` do."""
         child = await self._children.start(flow, given, key)
         return await child.result(timeout=timeout, key=key and f"{key}/end")
 
+    @awaited
     async def wait_for(
         self,
         name: str,
@@ -479,6 +499,7 @@ class Context(ContextFacts):
         with self._waiting():
             yield
 
+    @awaited
     async def callback(
         self, name: str, *, timeout: Any = None, heartbeat: Any = None, key: str | None = None
     ) -> Callback:
@@ -494,7 +515,14 @@ class Context(ContextFacts):
 
     async def _answer(self, ordinal: str) -> Sub:
         with self._waiting():
-            return await self._calls.wait_answer(self._exec, ordinal, in_thread=self._in_thread)
+            try:
+                return await self._calls.wait_answer(self._exec, ordinal, in_thread=self._in_thread)
+            except (Suspended, asyncio.CancelledError) as ended:
+                if isinstance(ended, Suspended) or (self.task is not None and self.task.stopped):
+                    # Code may catch this (`except:`): it must not go on as if it had an answer.
+                    self.suspended = True
+                    self.close("its node waits, and is entered again with the answer")
+                raise
 
     @contextmanager
     def _waiting(self) -> Generator[None]:
@@ -574,3 +602,18 @@ class Context(ContextFacts):
             self._at.closed = why
             for call in list(self._thread_calls):
                 call.cancel()
+
+
+def _own_key(given: Any, name: str) -> str:
+    """Raises InputError. A key in which an f was forgotten would be the same in every run."""
+    key = require_text(given, f"the key of step {name!r}")
+    # Most keys have no brace, and the module of templates is not loaded for them.
+    if "{" in key:
+        from holdfast.model.template import single_braces
+
+        for path in single_braces(key):
+            raise InputError(
+                f"the key of step {name!r} has {{{path}}} as plain text: it would be the same in every run.",
+                hint=f'Write it as an f-string: f"...{{{path}}}".',
+            )
+    return key

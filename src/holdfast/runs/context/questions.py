@@ -125,6 +125,17 @@ class Reply:
     def __hash__(self) -> int:
         return hash(self.decision)
 
+    def __bool__(self) -> bool:
+        # `if reply:` would be true for every answer, a rejection too.
+        raise TypeError(
+            f"whether a reply is true is not known: compare it with an option, such as "
+            f"reply.decision == {self.decision!r}"
+        )
+
+    def __str__(self) -> str:
+        """As it compares: `str(reply) == 'approve'`."""
+        return str(self.decision)
+
     def __repr__(self) -> str:
         return f"Reply({self.decision!r}, by={self.by!r})"
 

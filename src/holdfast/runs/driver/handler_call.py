@@ -31,7 +31,7 @@ from holdfast.runs.context.context import Context
 from holdfast.runs.context.node_timeout import call_in_time
 from holdfast.runs.context.thread_context import ThreadContext
 from holdfast.runs.driver import handler_result, retryable_errors
-from holdfast.telemetry import crashpoint
+from holdfast.telemetry import crashpoint, log
 from holdfast.types.record import Op
 from holdfast.types.status import REPEATABLE
 
@@ -81,7 +81,7 @@ class HandlerCall:
             if plain and handler.is_async and node.timeout is None:
                 result = await handler.fn(state)
             else:
-                ctx = self._context(execution, node, handler)
+                ctx = self._context(execution, node, handler, task)
                 result = await self._call(node, handler, ctx, state, self._item(scope, handler))
             # Almost always false: an await here would cost each step a turn of the loop.
             if forks.count != began or task.disowned or task.cancelling():
@@ -90,8 +90,12 @@ class HandlerCall:
             program.schema.unchanged(
                 state, handler_result.loaded_part(scratch) if scope.tree.lazy else scratch
             )
-            if ctx is not None and await _is_in_doubt(ctx):
-                return _doubt(execution, ctx)
+            if ctx is not None:
+                if await _is_in_doubt(ctx, failed=ctx.suspended):
+                    return _doubt(execution, ctx)
+                if ctx.suspended:
+                    return _ignored(ctx)
+                ctx.made_calls.require_begun(node.id)
             crashpoint("after_handler")
             if handler.isolation:
                 finished = self._decode(execution, result, started)
@@ -108,8 +112,11 @@ class HandlerCall:
             found = await _error_of(task, error, began)
             if self._ends_driver(found):
                 raise
-            if ctx is not None and await _is_in_doubt(ctx, failed=True):
-                return _doubt(execution, ctx)
+            if ctx is not None:
+                if await _is_in_doubt(ctx, failed=True):
+                    return _doubt(execution, ctx)
+                if ctx.suspended:
+                    return _ignored(ctx)
             return retryable_errors.failure(node, handler, execution, found, _since(started))
         finally:
             if ctx is not None:
@@ -128,8 +135,9 @@ class HandlerCall:
             return dialect_of(self.session.row.version) != CODED
         return isinstance(error, (LeaseLostError, StoreError)) and self.calls.is_lost
 
-    def _context(self, execution: Exec, node: Node, handler: NodeHandler) -> Context:
+    def _context(self, execution: Exec, node: Node, handler: NodeHandler, task: OwnedTask[Any]) -> Context:
         ctx = (Context if handler.is_async else ThreadContext)(self.calls, execution, node)
+        ctx.task = task
         self.session.contexts[(execution.scope, execution.node)] = ctx
         return ctx
 
@@ -319,6 +327,16 @@ def _doubt(execution: Exec, ctx: Context) -> SubstepDoubted:
     substep, error = ctx.doubt
     return SubstepDoubted(
         scope=execution.scope, node=execution.node, visit=execution.visit, substep=substep, error=error
+    )
+
+
+def _ignored(ctx: Context) -> None:
+    """The code caught the end of its wait (`except:`, `finally: return`) and went on without an answer."""
+    log.warning(
+        "node %r went on after its wait had been ended: its result is ignored, and it is entered again with "
+        "the answer. Let CancelledError pass: catch Exception, not everything",
+        ctx.node,
+        extra={"run": ctx.run_id, "node": ctx.node},
     )
 
 

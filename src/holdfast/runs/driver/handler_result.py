@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from holdfast.engine.messages import HandlerFinished
@@ -170,6 +170,7 @@ async def route(program: Program, node: Node, routers: list[Router], state: Any,
 
 def _edges(program: Program, node: Node, router: Router, answer: Any) -> list[int]:
     if router.boolean:
+        _require_boolean(node, router, answer)
         return [program.edge_index(e) for e in router.choices[True]] if answer else []
     many = isinstance(answer, (list, tuple, set, frozenset))
     answers = cast("Iterable[Any]", answer) if many else [answer]
@@ -184,6 +185,21 @@ def _edges(program: Program, node: Node, router: Router, answer: Any) -> list[in
             )
         found += [program.edge_index(e) for e in router.choices[key]]
     return sorted(set(found))
+
+
+def _require_boolean(node: Node, router: Router, answer: Any) -> None:
+    """Raises RoutingError. The text 'reject' is true, a coroutine is, and a function without `return` says
+    no: none of these is an answer."""
+    # Of numpy, too: `bool_`, and `bool` since its version 2.
+    if type(answer).__name__ in ("bool", "bool_"):
+        return
+    if isinstance(answer, Coroutine):
+        cast("Coroutine[Any, Any, Any]", answer).close()
+    raise RoutingError(
+        f"the condition {' '.join(router.choices[True])!r} of {node.id!r} is a function that returned "
+        f"{clean_text(repr(answer), 200)}, which is neither True nor False.",
+        hint="Return the result of a comparison, such as s.decision == 'approve', or bool(...).",
+    )
 
 
 def _known(router: Router, choice: Any) -> bool:

@@ -1,0 +1,182 @@
+"""Holds whose decision decides nothing: what acts behind one runs after a refusal too. All are warnings.
+
+The first node that writes or acts outside is looked for behind a hold, on ways where nothing reads its
+decision; a join that a refusal does not stop; a loop whose limit leads on with the refusal; `outcome`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from typing import Final
+
+import msgspec
+
+from holdfast.model.checks.conflicts import ancestors, fork_between
+from holdfast.model.checks.graph_view import ValidationView
+from holdfast.model.checks.names import RESULT
+from holdfast.model.graph import Edge, EdgeKind, JoinKind, Node
+from holdfast.types.status import Effect
+
+_ACTS: Final = frozenset({Effect.write, Effect.external})
+_MOST_STEPS: Final = 100_000
+"""Nodes that are looked at for all holds together; beyond, nothing is said."""
+
+
+def check_decisions(view: ValidationView) -> None:
+    if view.walk:
+        return
+    holds = [node for node in view.nodes.values() if _asks_for_approval(node)]
+    search = DecisionSearch(view)
+    for node in view.nodes.values():
+        if node.subflow is not None:
+            search.unread_of_child(node)
+    for node in holds:
+        search.unread(node)
+        _loop_limit(view, node)
+        _joins(view, node)
+
+
+def _asks_for_approval(node: Node) -> bool:
+    return node.hold is not None and node.hold.options is not None and len(node.hold.options) > 1
+
+
+def _reads(text: str, names: frozenset[str]) -> bool:
+    return not names.isdisjoint(re.findall(r"\w+", text))
+
+
+def _names(node: Node) -> frozenset[str]:
+    assert node.hold is not None
+    return frozenset({node.hold.bind, node.hold.bind + RESULT})
+
+
+class DecisionSearch:
+    def __init__(self, view: ValidationView) -> None:
+        self._view, self._steps = view, _MOST_STEPS
+        self._texts: dict[str, str] = {}
+
+    def unread(self, hold: Node) -> None:
+        # What code reads is known of flows with code; documents have a check of their own.
+        if not self._view.facts.reads or hold.hold is None:
+            return
+        act = self._first_act(hold, _names(hold))
+        if act is not None:
+            bind = hold.hold.bind
+            self._view.warn(
+                "decision-unread",
+                f"{act!r} runs whatever is decided here: nothing before it reads {bind!r}",
+                node=hold.id,
+                fix=f"test it on the edge: when=\"{bind} == '{(hold.hold.options or ())[0].id}'\", "
+                "with another edge for the rest",
+            )
+
+    def unread_of_child(self, node: Node) -> None:
+        """A sub-flow that only asks: its answer is for the flow around it."""
+        child = next((each for each in self._view.spec.subgraphs if each.name == node.body), None)
+        facts = self._view.facts.children.get(node.body or "")
+        if child is None or facts is None or node.subflow is None:
+            return
+        code = [*facts.reads.values(), *facts.route_reads.values()]
+        texts = [edge.when or "" for edge in child.edges]
+        texts += (node.subflow.outputs or {}).values()
+        for hold in filter(_asks_for_approval, child.nodes):
+            names = _names(hold)
+            if any(_reads(text, names) for text in texts) or any(c is None or names & c for c in code):
+                continue
+            act = self._first_act(node, frozenset())
+            if act is not None and hold.hold is not None:
+                self._view.warn(
+                    "decision-unread",
+                    f"{act!r} runs whatever is decided at {hold.id!r} of {child.name!r}: its decision is no "
+                    "output",
+                    node=node.id,
+                    fix=f"outputs={{'verdict': '{hold.hold.bind}'}}, and test verdict on the edge",
+                )
+
+    def _first_act(self, hold: Node, names: frozenset[str]) -> str | None:
+        todo = deque(self._free(hold.id, names))
+        seen = {hold.id}
+        while todo and self._steps > 0:
+            name = todo.popleft()
+            if name in seen or name not in self._view.nodes:
+                continue
+            seen.add(name)
+            self._steps -= 1
+            if self._is_read_at(name, names):
+                continue
+            if self._view.nodes[name].effect in _ACTS:
+                return name
+            todo += self._free(name, names)
+        return None
+
+    def _free(self, name: str, names: frozenset[str]) -> list[str]:
+        """What follows without a test of the decision."""
+        edges = self._view.out[name]
+        tested = any(edge.when is not None and _reads(edge.when, names) for edge in edges)
+        chosen = self._view.facts.route_reads.get(name, frozenset())
+        if tested or chosen is None or not names.isdisjoint(chosen):
+            return [edge.target for edge in edges if edge.kind is EdgeKind.always]
+        return [edge.target for edge in edges if edge.kind is not EdgeKind.failure]
+
+    def _is_read_at(self, name: str, names: frozenset[str]) -> bool:
+        node = self._view.nodes[name]
+        if node.subflow is not None and node.subflow.inputs is None:
+            return True  # it is given everything
+        code = self._view.facts.reads.get(name, frozenset())
+        if code is None or not names.isdisjoint(code):
+            return True
+        if name not in self._texts:
+            self._texts[name] = msgspec.json.encode(node).decode()
+        return _reads(self._texts[name], names)
+
+
+def _loop_limit(view: ValidationView, hold: Node) -> None:
+    """At its limit the loop is left although its condition holds: with the decision that leads back."""
+    names, edges = _names(hold), view.out[hold.id]
+    back = [e for e in edges if e.loop is not None and e.on_limit == "continue" and e.when is not None]
+    if not any(_reads(edge.when or "", names) for edge in back):
+        return
+    for edge in edges:
+        if edge.kind is EdgeKind.otherwise:
+            view.warn(
+                "loop-limit",
+                f"it is taken after the last turn of {back[0].id!r} too, with the decision that leads back",
+                edge=edge.id,
+                fix="give it a condition (when=) instead of otherwise, or let the loop fail at its limit",
+            )
+
+
+def _joins(view: ValidationView, hold: Node) -> None:
+    """Branches that run at the same time: a join waits for those that still lead to it, and a branch that
+    a refusal has ended does not."""
+    names = _names(hold)
+    for edge in view.out[hold.id]:
+        if edge.loop is not None or edge.target not in view.nodes or not _is_tested(view, edge, names):
+            continue
+        target = view.nodes[edge.target]
+        others = [each for each in view.into[target.id] if each.source != hold.id]
+        if target.join.kind is JoinKind.quorum and target.join.count > len(others):
+            continue
+        mine = ancestors(view, hold.id)
+        beside = next((e for e in others if _is_beside(view, mine, hold.id, e.source)), None)
+        if beside is not None:
+            view.warn(
+                "join-decision",
+                f"it runs whatever is decided at {hold.id!r}: {beside.source!r} leads to it at the same "
+                "time, and a join does not wait for a branch that has ended",
+                node=target.id,
+                fix=f"join=quorum({len(others) + 1}) requires every branch; or lead all of them to a node "
+                "that tests the decisions on its edges",
+            )
+            return
+
+
+def _is_tested(view: ValidationView, edge: Edge, names: frozenset[str]) -> bool:
+    if edge.kind is EdgeKind.chosen:
+        return True
+    return edge.kind is EdgeKind.when and _reads(edge.when or "", names)
+
+
+def _is_beside(view: ValidationView, mine: set[str], hold: str, other: str) -> bool:
+    theirs = ancestors(view, other)
+    return hold not in theirs and other not in mine and fork_between(view, mine, theirs)

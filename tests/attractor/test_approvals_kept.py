@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from holdfast import Holdfast
-from holdfast.attractor import AgentBackend, CommandBackend
+from holdfast.attractor import AgentBackend, CommandBackend, Runner
 from holdfast.attractor.backends.select import SimulationBackend
+from holdfast.attractor.program import PipelineSetup
+from holdfast.errors import PipelineInvalidError, PipelineSyntaxError
 from holdfast.frontends.dot.document import Pipeline
 from holdfast.frontends.dot.policies import wanted_approvals
 from holdfast.frontends.dot.transforms import prepare
@@ -170,3 +172,98 @@ async def test_key_that_a_command_prints_is_hidden(
     assert KEY not in str(result)
     records = (await (await hf.service()).events(result.run_id), result.context)
     assert KEY not in str(records)
+
+
+# ---------------------------------------------------------------------- managers and subgraphs
+def managed(tmp_path: Path, graph: str, stages: str, child: str, of_stage: str = "") -> Pipeline:
+    """The child pipeline that is stored for managers m and n."""
+    text = f"digraph C {{ graph [goal=g{child}]; start; exit; a [prompt=x{of_stage}]; start -> a -> exit }}"
+    (tmp_path / "child.dot").write_text(text)
+    text = f"""digraph M {{ graph [goal=g{graph}]; start; exit
+        node [shape=house, stack.child_dotfile="child.dot"]
+        {stages}; start -> m -> n -> exit; start [shape=Mdiamond]; exit [shape=Msquare] }}"""
+    return prepare(text, path=str(tmp_path / "m.dot")).require_valid().children["child.dot"]
+
+
+@pytest.mark.parametrize(
+    ("graph", "stages", "child", "of_stage", "asked"),
+    [
+        ("", "m; n", "", "", set[str]()),
+        (", tool_approval=all", "m; n", "", "", {"all"}),
+        ("", "m [tool_approval=shell]; n", "", "", {"shell"}),
+        ("", "m; n [tool_approval=shell]", ", tool_approval=write_file", "", {"shell", "write_file"}),
+        (", tool_approval=all", "m [tool_approval=none]; n [tool_approval=none]", "", "", set[str]()),
+        (", tool_approval=all", "m; n", "", ", tool_approval=none", set[str]()),
+    ],
+)
+def test_child_pipeline_asks_about_what_its_managers_ask_about(
+    tmp_path: Path, graph: str, stages: str, child: str, of_stage: str, asked: set[str]
+) -> None:
+    found = managed(tmp_path, graph, stages, child, of_stage)
+    assert wanted_approvals(found.stages["a"], found) == asked
+
+
+def test_child_of_a_child_asks_too(tmp_path: Path) -> None:
+    last = "digraph L { graph [goal=g]; start; exit; b [prompt=x]; start -> b -> exit }"
+    (tmp_path / "last.dot").write_text(last)
+    manager = """digraph {0} {{ graph [goal=g{1}]; start; exit; m [shape=house, stack.child_dotfile="{2}"]
+        start -> m -> exit }}"""
+    (tmp_path / "mid.dot").write_text(manager.format("B", "", "last.dot"))
+    text = manager.format("A", ", tool_approval=shell", "mid.dot")
+    found = prepare(text, path=str(tmp_path / "a.dot")).require_valid()
+    inner = found.children["mid.dot"].children["last.dot"]
+    assert wanted_approvals(inner.stages["b"], inner) == {"shell"}
+
+
+def test_child_that_is_read_late_asks_too(tmp_path: Path) -> None:
+    child = tmp_path / "child.dot"
+    child.write_text("digraph C { graph [goal=g]; start; exit; a [prompt=x]; start -> a -> exit }")
+    found, _ = PipelineSetup(simulate=True).child(child, "", frozenset({"shell"}))
+    assert wanted_approvals(found.stages["a"], found) == {"shell"}
+
+
+@pytest.mark.parametrize(
+    "text", ["graph [tool_approval=all]", "tool_approval=all", "fail_closed=true", "budget_usd=1"]
+)
+def test_limit_without_effect_in_a_subgraph_is_an_error(text: str) -> None:
+    graph = f"digraph S {{ start; exit; subgraph x {{ {text}; a [prompt=x] }} start -> a -> exit }}"
+    with pytest.raises(PipelineSyntaxError, match="has no effect in a subgraph"):
+        prepare(graph)
+
+
+@pytest.mark.parametrize(
+    "budget",
+    ['budget_usd="$5"', "budget_usd=nan", "budget_usd=-1", "budget_tokens=5m", "budget_time=soon",
+     "budget_ask_at=80"],
+)  # fmt: skip
+def test_budget_that_cannot_be_kept_is_an_error(budget: str) -> None:
+    text = f"digraph B {{ graph [goal=g, {budget}]; start; exit; a [prompt=x]; start -> a -> exit }}"
+    with pytest.raises(PipelineInvalidError, match=r"\[budgets\]"):
+        prepare(text).require_valid()
+    of_stage = "digraph B { start; exit; a [prompt=x, budget_usd=1]; start -> a -> exit }"
+    with pytest.raises(PipelineInvalidError, match=r"\[budgets\]"):
+        prepare(of_stage).require_valid()
+
+
+def test_budget_of_an_included_file_is_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "inner.dot").write_text(
+        "digraph I { graph [budget_usd=1]; start; exit; a [prompt=x]; start -> a -> exit }"
+    )
+    text = 'digraph O {{ graph [goal=g{}]; start; exit; r [subgraph_file="inner.dot"]; start -> r -> exit }}'
+    found = prepare(text.format(""), path=str(tmp_path / "o.dot"))
+    assert "budget_usd of inner.dot has no effect" in str(found.diagnostics)
+    found = prepare(text.format(", budget_usd=2"), path=str(tmp_path / "o.dot"))
+    assert "has no effect" not in str(found.diagnostics)
+
+
+@pytest.mark.parametrize("where", ["stage", "included"])
+async def test_gate_is_closed_by_its_stage_or_its_own_file(hf: Holdfast, tmp_path: Path, where: str) -> None:
+    if where == "stage":
+        source: str | Path = line("a [goal_gate=true, fail_closed=true];", "a")
+    else:
+        inner = "digraph I { graph [fail_closed=true]; start; exit; a [goal_gate=true]; start -> a -> exit }"
+        (tmp_path / "inner.dot").write_text(inner)
+        source = tmp_path / "o.dot"
+        source.write_text(line('r [subgraph_file="inner.dot"];', "r"))
+    found = await Runner(hf, backend=lambda prompt: "prose", logs_root=tmp_path / "logs").run(source)
+    assert found.status == "fail"

@@ -60,6 +60,8 @@ BROKEN = [
     ("values_fit", f"{ENDS} start -> exit; graph [default_max_retries=many]", "default_max_retries"),
     ("values_fit", f"{ENDS} start -> a -> exit; a [label=A, reasoning_effort=extreme]", "reasoning_effort"),
     ("values_fit", f"{ENDS} start -> a -> exit; a [label=A, in_doubt=perhaps]", "in_doubt"),
+    ("budgets", f"{ENDS} start -> exit; graph [budget_usd=ten]", "budget_usd"),
+    ("budgets", f"{ENDS} start -> a -> exit; a [label=A, budget_time=1h]", "budget_time"),
     ("tool_command", f"{ENDS} start -> a -> exit; a [shape=parallelogram]", "a [shape"),
     ("goal_missing", f'{ENDS} start -> a -> exit; a [prompt="do $goal"]', "prompt"),
     ("provider_known", f"{ENDS} start -> a -> exit; a [label=A, llm_provider=nobody]", "llm_provider"),

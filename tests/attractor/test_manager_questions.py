@@ -10,11 +10,14 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.attractor.runner import Runner
+from holdfast.model.position import Position
+from holdfast.runs.driver import wait as driver_wait
 from holdfast.types.ids import RunId, new_run_id
 from holdfast.types.record import Kind
 from tests.attractor.run import dot, line, until
 from tests.attractor.test_manager import TOOL, child_file, manager
 from tests.cli.conftest import Cli, cli, logs
+from tests.deadlines import HANG
 
 __all__ = ["cli", "logs"]
 pytestmark = pytest.mark.anyio
@@ -87,6 +90,33 @@ async def test_a_worker_that_takes_up_the_child_wakes_the_manager(tmp_path: Path
         await runner.resume(child.id)
         assert await service.holds(RunId(found.run_id)) == []
         assert (await runner.resume(found.run_id)).succeeded
+
+
+@pytest.mark.covers("CP2-M1")
+async def test_an_answer_while_the_child_is_still_in_memory_wakes_the_manager(
+    hf: Holdfast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody claims the child anew: who has it takes the answer."""
+    asks = dot("one [shape=hexagon]; two [shape=hexagon];", "start -> one -> two -> done")
+    runner = Runner(hf, logs_root=tmp_path / "logs")
+    top = RunId((await runner.run(manager(child_file(tmp_path, asks)))).run_id)
+    service = await hf.service()
+    (first,) = await service.questions(top)
+    await service.answer(first.id, "two", by="user:dana")
+
+    def stay(settings: object, pos: Position, *others: object) -> float:
+        return HANG if pos.run == first.run else 0.0
+
+    monkeypatch.setattr(driver_wait, "memory_wait", stay)
+    child = asyncio.ensure_future(runner.resume(first.run))
+    while (await service.get(first.run)).status != "pending_input" or not await service.holds(first.run):
+        await asyncio.sleep(0.01)
+    assert (await runner.resume(top)).status == "waiting"
+    (second,) = await service.questions(top)
+    await service.answer(second.id, "done", by="user:dana")
+    assert (await child).succeeded
+    assert await service.holds(top) == []
+    assert (await runner.resume(top)).succeeded
 
 
 @pytest.mark.covers("CP2-M2")

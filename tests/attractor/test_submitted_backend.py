@@ -101,3 +101,12 @@ async def test_backend_must_be_named_where_none_is_known() -> None:
         named = {"dot": line('a [prompt="one", llm_model="gpt-6.1-sol"];', "a"), "backend": "model"}
         await server.json("POST", "/pipelines", 201, json=named)
         assert (await server.json("GET", "/v1/runs"))["items"][1:] == []
+
+
+@pytest.mark.parametrize("backend", ["agent:nobody", "cli:make", "jobs.py:answer"])
+async def test_backend_that_no_worker_can_have_is_refused(backend: str) -> None:
+    async with works(Runner(backend=first).pipeline_setup) as server:
+        body = {"dot": PROMPT, "backend": backend}
+        refused = await server.json("POST", "/pipelines", 400, json=body)
+        assert refused["code"] == "backend_unknown"
+        assert not (await server.json("GET", "/v1/runs?limit=1"))["items"]

@@ -13,6 +13,8 @@ from holdfast.api.problems import HttpError
 from holdfast.api.routing import ApiCall
 from holdfast.api.schemas.pipelines import DiagnosticWire, SubmitPipeline, brought_wire, diagnostic_wire
 from holdfast.api.settings import ApiSettings
+from holdfast.attractor.backends.agents.backend import PREFIX as AGENT
+from holdfast.attractor.backends.command import PREFIX as COMMAND
 from holdfast.attractor.backends.model import NAME as MODEL
 from holdfast.attractor.prepare import PreparedPipeline, input_of
 from holdfast.attractor.program import PipelineSetup, program_for
@@ -27,6 +29,7 @@ from holdfast.errors import (
     PipelineSyntaxError,
     RunNotFoundError,
 )
+from holdfast.frontends.dot.attributes import AGENTS
 from holdfast.frontends.dot.document import Pipeline
 from holdfast.frontends.dot.files import RequestFiles
 from holdfast.frontends.dot.lint import require_valid
@@ -106,11 +109,25 @@ async def chosen_backend(body: SubmitPipeline, store: Store) -> str:
     Empty if it is not known: only a pipeline whose stages need none can be started then."""
     if body.backend and body.simulate:
         raise InputError("`simulate` and `backend` are both given.", hint="Send one of them.")
+    _require_name(body.backend)
     own = body.backend or PipelineSetup(simulate=body.simulate).asks_for
     if own:
         return own
     names = {default_of(row.offers) for row in await live_workers(store)} - {""}
     return names.pop() if len(names) == 1 else ""
+
+
+def _require_name(backend: str) -> None:
+    """Raises HttpError for what no worker can have: its run would wait for ever."""
+    known = ", ".join(f"{AGENT}{name}" for name in AGENTS)
+    if backend.startswith(AGENT) and backend.removeprefix(AGENT) not in AGENTS:
+        _refuse(400, f"There is no backend {backend!r}.", "backend_unknown", [], f"Agents: {known}.")
+    if backend.startswith(COMMAND) or ".py:" in backend:
+        message = f"{backend!r} is a command or a file, and not the name of a backend."
+        hint = (
+            f"Send model, {known}, or a name that a worker was given: `holdfast worker --backend NAME=SPEC`."
+        )
+        _refuse(400, message, "backend_unknown", [], hint)
 
 
 def _require_choice(pipeline: Pipeline, setup: PipelineSetup) -> None:

@@ -89,7 +89,7 @@ def read_branches(folder: Path) -> dict[str, list[dict[str, Any]]]:
     for path in sorted((folder / FOLDER).glob(f"*/{CHECKPOINT}")):
         try:
             fields = msgspec.json.decode(path.read_bytes(), type=_BranchFile)
-        except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise InputError(
                 f"{path} cannot be read: {error}.",
                 hint="Restore the file; or remove it, and the branch runs from its beginning.",

@@ -3,6 +3,7 @@ of branches that were settled there, in another store. Nothing of that is repeat
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -11,8 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from holdfast.attractor.outcome import StageOutcome
+from holdfast.attractor.processes import FOLDER, FORKS, PID
 from holdfast.attractor.run_files import as_json, restart_dir, stage_dir, write_or_raise
 from holdfast.attractor.status_file import outcome_of
+from holdfast.errors import InputError
 
 if TYPE_CHECKING:
     from holdfast.attractor.handler import StageVisit
@@ -20,6 +23,9 @@ if TYPE_CHECKING:
 CONTINUES: Final = "internal.continues"
 """In the run's input: the directory that it continues."""
 INTENT: Final = "intent.json"
+EFFECTS: Final = "effects-"
+"""The beginning of the names of folders that say which effects a stage may have had."""
+_WITHOUT_INTENTS: Final = frozenset({"worktrees", "artifacts", "visits", FORKS})
 
 
 class Continuation(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,6 +96,21 @@ def read_intent(folder: Path) -> Intent | None:
     with suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return msgspec.json.decode((folder / INTENT).read_bytes(), type=Intent)
     return None
+
+
+def require_intents(root: Path) -> None:
+    """Raises InputError if it is not known which command a folder was made for, or whether it was started:
+    it might run again."""
+    for at, names, files in os.walk(root):
+        here = Path(at)
+        begun = here.name.startswith((FOLDER, EFFECTS)) and bool({INTENT, PID} & {*files})
+        if begun and read_intent(here) is None:
+            raise InputError(
+                f"{here / INTENT} cannot be read: it says what was started there.",
+                hint=f"Restore it; or look what was done, and remove {here}: the stage runs again then.",
+            )
+        # In place, which keeps os.walk out of these folders.
+        names[:] = [] if begun else [name for name in names if name not in _WITHOUT_INTENTS]
 
 
 def earlier_command(visit: StageVisit, prefix: str, turn: int = 1) -> tuple[Path, Intent] | None:

@@ -131,6 +131,13 @@ def _refuse_used(root: Path) -> None:
         )
 
 
+def other_owner(root: Path, run: str) -> Owner | None:
+    """Asked again after an intent is written: of two runs that continue one directory at the same time, the
+    second one finds the intent, or the first one finds that the directory is no longer its own."""
+    owner = read_owner(root)
+    return None if owner is None or owner.run == run else owner
+
+
 async def require_owner(visit: StageVisit) -> None:
     """A run whose directory belongs to another one is cancelled, and does nothing more: it was taken over, or
     was another's when this run was started (under an idempotency key, where that is not checked before)."""
@@ -138,8 +145,8 @@ async def require_owner(visit: StageVisit) -> None:
         return
     ctx = visit.ctx
     root = logs_root_here(visit.given, ctx.run_id)
-    owner = read_owner(root)
-    if owner is None or owner.run == ctx.run_id:
+    owner = other_owner(root, ctx.run_id)
+    if owner is None:
         return
     how = "was taken over by" if ctx.run_id in owner.before else "belongs to"
     await service_here().cancel(ctx.run_id, reason=f"its directory {how} run {owner.run}")

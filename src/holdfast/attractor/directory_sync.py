@@ -26,9 +26,10 @@ from holdfast.attractor.run_files import CHECKPOINT, is_refused, logs_root, writ
 from holdfast.attractor.stored_source import shared_stages
 from holdfast.attractor.worktree_folders import remove_worktrees
 from holdfast.checkpoint.fold import begin as brought_by
+from holdfast.errors import HoldfastError
 from holdfast.model.graph import Graph
 from holdfast.model.record_bodies import SubstepBody
-from holdfast.runs.child_questions import change_key, tell_watchers
+from holdfast.runs.child_questions import change_at, change_key, tell_watchers
 from holdfast.runs.driver.load import begin, decode_body, fetch_and_apply
 from holdfast.runs.service import RunService
 from holdfast.telemetry import log
@@ -38,6 +39,7 @@ from holdfast.types.record import Kind, Record
 if TYPE_CHECKING:
     from holdfast.runs.blobs import BlobStore
     from holdfast.runs.driver.runtime import Runtime
+    from holdfast.runs.driver.services import RunServices
     from holdfast.runs.record_codec import RecordCodec
     from holdfast.store.protocols import Store
     from holdfast.store.rows import Claim, RunRow
@@ -60,6 +62,8 @@ class JournalFollower:
         """The number of the last event that the directory includes."""
         self.children: dict[str, str] = {}
         """Child runs of running managers, by the manager's place."""
+        self.left_waits: list[str] = []
+        """Where the run waited, for a person or a time, and has continued since (`change_key`)."""
 
     @property
     def head(self) -> int:
@@ -79,7 +83,10 @@ class JournalFollower:
         if self.directory is None:
             await self._begin(record, body)
         else:
-            await fetch_and_apply(self._graph, self.directory.pos, record, body, self._blobs, self._codec)
+            pos = self.directory.pos
+            if pos.holds or pos.timers:
+                self.left_waits.append(change_at(self.row.id, pos.head))
+            await fetch_and_apply(self._graph, pos, record, body, self._blobs, self._codec)
             self.directory.note(record, body)
         self._note_child(record, body)
         self.last_event = max(self.last_event, record.event_from + record.events - 1)
@@ -122,9 +129,18 @@ class JournalFollower:
 class DirectorySync:
     """The directory of one run, in this process."""
 
-    def __init__(self, follower: JournalFollower, term: int, *, writes: bool = True) -> None:
-        """`writes`: false for an encrypted store; then the journal is followed, and nothing is written."""
+    def __init__(
+        self,
+        follower: JournalFollower,
+        term: int,
+        *,
+        writes: bool = True,
+        services: RunServices | None = None,
+    ) -> None:
+        """`writes`: false for an encrypted store; then the journal is followed, and nothing is written.
+        `services`: of the worker that advances the run, if one does."""
         self.follower = follower
+        self._services = services
         self._term = term
         self._writes = writes
         self._woken = asyncio.Event()
@@ -133,6 +149,7 @@ class DirectorySync:
         self._written = 0
         self._broken = False
         self._fresh = True
+        self._is_first = True
 
     @property
     def ended(self) -> bool:
@@ -170,6 +187,18 @@ class DirectorySync:
         async with self._reached:
             self._written = self.follower.last_event
             self._reached.notify_all()
+        await self._tell_watchers()
+
+    async def _tell_watchers(self) -> None:
+        """A manager may wait for this run, which was answered while it was still in memory: it has not been
+        claimed anew, where its managers are told otherwise."""
+        left, self.follower.left_waits = self.follower.left_waits, []
+        is_first, self._is_first = self._is_first, False
+        for change in left if self._services is not None and not is_first else ():
+            try:
+                await tell_watchers(self._services, change, self.follower.row.tenant)
+            except HoldfastError as error:
+                log.warning("the managers of run %s were not told: %s", self.follower.row.id, error)
 
     async def _write_files(self, directory: RunDirectory) -> None:
         root = self.follower.root
@@ -242,7 +271,9 @@ class DirectorySyncs:
         writes = not is_refused(runtime)
         if not writes:
             log.info("the directory of run %s is not written, because the store is encrypted", run)
-        sync = DirectorySync(self._follower(runtime, claim), claim.lease.term, writes=writes)
+        sync = DirectorySync(
+            self._follower(runtime, claim), claim.lease.term, writes=writes, services=runtime
+        )
         self._live[run] = sync
         # Before the first stage runs: no stage may find its files from an earlier visit.
         await sync.write()

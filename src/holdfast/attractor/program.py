@@ -36,6 +36,7 @@ from holdfast.attractor.stored_source import pipeline_of, shared_stages
 from holdfast.frontends.dot.document import Pipeline, Stage
 from holdfast.frontends.dot.handler_kinds import BUILT_IN
 from holdfast.frontends.dot.lower import lower
+from holdfast.frontends.dot.merge import with_approvals_of
 from holdfast.frontends.python.code import code_fingerprint
 from holdfast.model.fingerprint import graph_fingerprint
 from holdfast.model.graph import Graph, GraphSpec, NodeKind
@@ -98,13 +99,16 @@ class PipelineSetup(msgspec.Struct, frozen=True, kw_only=True):
             return msgspec.structs.replace(self, backend=ModelBackend(), named_as="")
         return self
 
-    def child(self, found: Pipeline | Path, asked: str = "") -> tuple[Pipeline, Program]:
+    def child(
+        self, found: Pipeline | Path, asked: str = "", approvals: frozenset[str] = frozenset()
+    ) -> tuple[Pipeline, Program]:
         """A child pipeline of a manager: the one that is stored with the manager's pipeline, or a file that
-        is read now. `asked`: the backend that the manager's run names. Raises InputError."""
+        is read now. `asked`: the backend that the manager's run names; `approvals`: what the manager asks
+        about. Raises InputError."""
         if isinstance(found, Pipeline):
             known = BUILT_IN | types_of(found.requires or ())
             return found, program_of(lower(found, known_types=known), self)
-        pipeline = read_child(found, self.whole_registry().types)
+        pipeline = with_approvals_of(read_child(found, self.whole_registry().types), approvals)
         return pipeline, program_for(pipeline, self.for_run(asked))
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from holdfast.attractor.backends.select import KEY
+from holdfast.attractor.continuation import require_intents
 from holdfast.attractor.directory_owner import take_over
 from holdfast.attractor.fidelity import resume_mode
 from holdfast.attractor.prepare import PipelineSource, PreparedPipeline
@@ -113,6 +114,7 @@ async def resume_directory(
     if is_finished(saved, graph):
         return ResumeResult(saved, None, ready)
     saved = _with_outcome(saved, asked.assume)
+    require_intents(folder)
     start = given(ready, asked.logs or folder)
     if asked.force:
         # The backend of this machine.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -91,7 +92,7 @@ def is_finished(saved: SavedCheckpoint, graph: Graph) -> bool:
         return True
     node = graph.nodes[graph.index[saved.current]] if saved.current else None
     at_exit = node is not None and node.walk is not None and node.walk.terminal and not saved.next_node
-    return at_exit and all((saved.gates or {}).values())
+    return at_exit and all(_gates_of(graph, saved).values())
 
 
 async def begin_at(
@@ -180,7 +181,7 @@ def _restore(graph: Graph, scope: Scope, saved: SavedCheckpoint, *, goes_on: boo
     before = saved.counters.get("before")
     if isinstance(before, dict):
         scope.before = {graph.index[n]: int(c) for n, c in before.items() if n in graph.index}  # type: ignore[misc]
-    gates = saved.gates if saved.gates is not None else _gates(graph, saved)
+    gates = _gates_of(graph, saved)
     retries = {n: int(c) for n, c in saved.retries.items() if n != about or not goes_on}
     counters = {k: saved.counters[k] for k in ("jumps", "fail_jumps", "restarts") if saved.counters.get(k)}
     result = saved.outcome
@@ -198,8 +199,10 @@ def _restore(graph: Graph, scope: Scope, saved: SavedCheckpoint, *, goes_on: boo
         scope.walk = walk
 
 
-def _gates(graph: Graph, saved: SavedCheckpoint) -> dict[str, bool]:
+def _gates_of(graph: Graph, saved: SavedCheckpoint) -> Mapping[str, bool]:
     """From the outcomes of the stages, if the checkpoint does not list gates (AT-118)."""
+    if saved.gates is not None:
+        return saved.gates
     specs = {node.id: node.walk or PLAIN for node in graph.nodes}
     return {
         name: outcome in SATISFIED or outcome not in (FAIL, StageStatus.RETRY, StageStatus.SKIPPED, UNKNOWN)

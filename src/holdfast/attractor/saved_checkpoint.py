@@ -53,7 +53,7 @@ class SavedCheckpoint(msgspec.Struct, frozen=True, kw_only=True):
         """What was stored with the run's graph, if the directory has it."""
         try:
             found = msgspec.json.decode((self.folder / DOCUMENT).read_bytes(), type=dict[str, Any])
-        except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             return None
         return found if isinstance(found.get("source"), str) else None
 
@@ -89,7 +89,7 @@ def _read(folder: Path) -> dict[str, Any]:
             f"{path} cannot be read: {error.strerror}.",
             hint="Name a run directory: it has a checkpoint.json.",
         ) from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{path} is not JSON: {error}.", hint="Name an intact run directory.") from error
     if not isinstance(found, dict):
         raise InputError(f"{path} is not a JSON object.", hint="Name an intact run directory.")

@@ -8,11 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from typing import Any, Final
+from typing import Any
 
 from holdfast.agents.agent import AgentTool
 from holdfast.agents.tools import Tool, ToolError
-from holdfast.attractor.continuation import CONTINUES, Intent, earlier_command, read_intent, write_intent
+from holdfast.attractor.continuation import (
+    CONTINUES,
+    EFFECTS,
+    Intent,
+    earlier_command,
+    read_intent,
+    write_intent,
+)
+from holdfast.attractor.directory_owner import require_owner
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.handlers.tool import AGAIN, DONE, FAILED, machine, policy_in_doubt
 from holdfast.attractor.outcome import StageOutcome, StageStatus
@@ -20,15 +28,13 @@ from holdfast.attractor.run_files import is_refused_here
 from holdfast.model.calls.boundary import call as call_code
 from holdfast.types.status import REPEATABLE
 
-FOLDER: Final = "effects-"
-
 
 async def mark_effect(visit: StageVisit, name: str) -> None:
     """Durable when this returns; once for each attempt. `name`: of the handler or tool. Raises OSError."""
     if is_refused_here():
         return
     ctx = visit.ctx
-    folder = visit.folder / f"{FOLDER}{ctx.visit}-{ctx.attempt}-{ctx.run_id[:8]}"
+    folder = visit.folder / f"{EFFECTS}{ctx.visit}-{ctx.attempt}-{ctx.run_id[:8]}"
     if read_intent(folder) is not None:
         return
     await visit.show_settled()
@@ -46,6 +52,7 @@ async def mark_effect(visit: StageVisit, name: str) -> None:
         boot_id=boot,
     )
     write_intent(folder, intent)
+    await require_owner(visit)
 
 
 def with_mark(visit: StageVisit, tool: Tool) -> Tool:
@@ -78,7 +85,7 @@ async def outcome_of_earlier_effects(visit: StageVisit) -> StageOutcome | None:
         return None
 
     def find() -> str:
-        left = earlier_command(visit, FOLDER)
+        left = earlier_command(visit, EFFECTS)
         return "" if left is None else left[1].command
 
     name = await visit.ctx.step("earlier effects", find, effect="read", key="earlier effects")

@@ -54,7 +54,7 @@ def read_status(stage_dir: Path, hide: Callable[[str], str] = hide_keys) -> Stag
         raise VerdictError(f"{NAME} is not JSON: {error}") from error
     try:
         found = msgspec.json.decode(raw)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise VerdictError(f"{NAME} is not JSON: {error}") from error
     if not isinstance(found, dict):
         raise VerdictError(f"{NAME} is a {type(found).__name__}, not an object")

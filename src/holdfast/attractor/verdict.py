@@ -62,6 +62,9 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     score: Annotated[float | None, _field("How good it is: a fan-in prefers the higher score.")] = None
 
 
+_FIELDS: Final = frozenset({*Verdict.__struct_fields__, "status", "preferred_next_label", "terminal"})
+
+
 class VerdictError(ValueError):
     """The verdict cannot be used; the message names the source and the field."""
 
@@ -186,10 +189,34 @@ def structured_in(text: str) -> tuple[Mapping[str, Any] | None, str]:
     return (None, "") if fields is None else checked(fields)
 
 
+def stray_in(text: str) -> tuple[Mapping[str, Any] | None, str]:
+    """The same for a verdict at another place than the last fenced block: in a block before it, or without a
+    fence at the end. Only one that is no success counts: an example in the text proves nothing."""
+    bodies = [body for _, body, _ in reversed(_blocks(text))]
+    at = text.rstrip().rfind("\n{")
+    for body in (text[at + 1 :] if at >= 0 else "", *bodies):
+        fields = _object(body.strip()) if body.lstrip().startswith("{") else None
+        found, fault = (None, "") if fields is None else checked(fields, "a verdict inside the answer")
+        if fault or (found is not None and severity(outcome_of(found)) > 0):
+            return found, fault
+        if found is not None:
+            break
+    return None, ""
+
+
+def is_verdict(fields: Mapping[str, Any]) -> bool:
+    """`status` in place of `outcome` only as a word of verdicts, and beside nothing else: it is a common
+    field of other answers."""
+    if "outcome" in fields:
+        return True
+    word = fields.get("status")
+    return isinstance(word, str) and outcome_word(word.strip()) in OUTCOMES and fields.keys() <= _FIELDS
+
+
 def checked(
     fields: Mapping[str, Any], where: str = "the structured answer"
 ) -> tuple[Mapping[str, Any] | None, str]:
-    if "outcome" not in fields:
+    if not is_verdict(fields):
         return None, ""
     try:
         outcome_of(fields, where)
@@ -208,17 +235,23 @@ def _object(text: str) -> dict[str, Any] | None:
 
 def _last_block(text: str) -> tuple[str, str, bool]:
     """(language, body, whether it is closed) of the last fenced block; empty without one."""
-    last, opened = ("", "", True), None
+    found = _blocks(text)
+    return found[-1] if found else ("", "", True)
+
+
+def _blocks(text: str) -> list[tuple[str, str, bool]]:
+    found: list[tuple[str, str, bool]] = []
+    opened = None
     for fence in _FENCE.finditer(text):
         mark, info = fence.group(1), fence.group(2).strip()
         if opened is None:
             opened = fence
         elif mark.startswith(opened.group(1)) and not info:
-            last = (opened.group(2).strip().lower(), text[opened.end() : fence.start()], True)
+            found.append((opened.group(2).strip().lower(), text[opened.end() : fence.start()], True))
             opened = None
     if opened is not None:
-        return opened.group(2).strip().lower(), text[opened.end() :], False
-    return last
+        found.append((opened.group(2).strip().lower(), text[opened.end() :], False))
+    return found
 
 
 # ---------------------------------------------------------------------- which one counts

@@ -30,7 +30,12 @@ _DEEPEST: Final = 32
 
 
 def change_key(row: RunRow) -> str:
-    return f"{row.id}@{row.head}"
+    return change_at(row.id, row.head)
+
+
+def change_at(run: RunId, head: int) -> str:
+    """The change after this record."""
+    return f"{run}@{head}"
 
 
 def is_child_question(hold: HoldRow) -> bool:

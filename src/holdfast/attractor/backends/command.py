@@ -49,11 +49,13 @@ class AgentResult(msgspec.Struct, frozen=True):
 
 
 def result_in(output: str) -> AgentResult | None:
-    """From the whole output, or from its last line if events came before. None: it is plain text."""
-    lines = output.strip().splitlines()
-    for candidate in (output.strip(), lines[-1] if lines else ""):
+    """From the whole output, or from its last event if events came before. None: it is plain text."""
+    lines = reversed(output.strip().splitlines()[-_LAST_LINES:])
+    for candidate in (output.strip(), *lines):
         found = _object(candidate)
-        if found.get("type") == "result" and isinstance(found.get("result"), str):
+        if found.get("type") == "result" and (
+            isinstance(found.get("result"), str) or found.get("is_error") is True
+        ):
             return _read(found)
     return None
 
@@ -72,7 +74,10 @@ def _read(found: dict[str, Any]) -> AgentResult:
     usage: dict[str, Any] = cast("dict[str, Any]", counts) if isinstance(counts, dict) else {}
     tokens = sum(int(_amount(usage.get(name))) for name in _COUNTED)
     cost = _amount(found.get("total_cost_usd"))
-    return AgentResult(found["result"], found.get("is_error") is True, tokens, cost)
+    # An error may have no text, but a kind.
+    text = found.get("result")
+    shown = text if isinstance(text, str) else str(found.get("subtype") or found.get("error") or "")
+    return AgentResult(shown, found.get("is_error") is True, tokens, cost)
 
 
 def _amount(value: Any) -> float:
@@ -89,6 +94,8 @@ FIELDS: Final = frozenset(
 _FIELD: Final = re.compile(r"\{\{|\}\}|\{([a-z_]+)\}")
 _SESSIONS: Final = uuid.UUID("5d0f4b9e-3c58-4a3f-9a51-0c6f9f6f3f0b")
 _LAST: Final = 300
+_LAST_LINES: Final = 20
+"""Lines at the end of an output in which its last event is looked for: messages may follow it."""
 
 
 class CommandBackend:
@@ -133,8 +140,7 @@ class CommandBackend:
 
     async def converse(self, asking: PromptRequest) -> BackendReply:
         visit, turn = asking.visit, next_turn(asking.visit.ctx)
-        if asking.equipped:
-            refuse_approvals(visit.stage, visit.pipeline, "a command as a backend")
+        refuse_approvals(visit.stage, visit.pipeline, "a command as a backend")
         # A name of its own for each turn: after a crash the agent of the second one may still read it.
         request = visit.folder / (FILE if turn == 1 else f"request-{turn}.md")
         whole = self._whole(asking)

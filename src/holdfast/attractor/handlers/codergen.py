@@ -42,8 +42,10 @@ from holdfast.attractor.verdict import (
     block_in,
     checked,
     instruction,
+    is_verdict,
     judge,
     outcome_of,
+    stray_in,
     structured_in,
     unreadable,
     wants_verdict,
@@ -179,7 +181,7 @@ async def _conversed(backend: AnyBackend, asking: PromptRequest) -> dict[str, An
         return failure_fields(failure_of(error))
     if isinstance(reply, StageOutcome):
         return answer_fields(reply)
-    found = _reply_fields(reply)
+    found = reply_fields(reply)
     return {
         **found,
         **await visit.ctx.step("status", _kept, asking, found, effect="read", key=_key(asking, "status")),
@@ -220,7 +222,7 @@ def _exchange(asking: PromptRequest, reply: Mapping[str, Any]) -> dict[str, Any]
     return {"text": asking.exchange(str(reply["text"])).text} if "text" in reply else {}
 
 
-def _reply_fields(reply: BackendReply) -> dict[str, Any]:
+def reply_fields(reply: BackendReply) -> dict[str, Any]:
     found: dict[str, Any] = {"text": reply.text, "model": reply.model, "cut": reply.cut}
     found["messages"] = [message_to_plain(message) for message in reply.messages]
     if reply.session:
@@ -259,7 +261,7 @@ def _outcome(visit: StageVisit, reply: Mapping[str, Any]) -> StageOutcome:
         run_files.write(visit.folder / "response.md", text)
         visit.outputs.response = text
         noted = {"last_stage": visit.stage.id, "last_response": text[:SHOWN]}
-    found = judge(_sources(reply))
+    found = judge(sources_of(reply, asked=wants_verdict(visit)))
     if found is not None:
         updates = found.context_updates if "failed" in reply else {**noted, **found.context_updates}
         return replaced(found, context_updates=updates)
@@ -274,8 +276,8 @@ def _outcome(visit: StageVisit, reply: Mapping[str, Any]) -> StageOutcome:
     return StageOutcome(notes=notes, context_updates=noted)
 
 
-def _sources(reply: Mapping[str, Any]) -> list[VerdictSource]:
-    """In the order in which they count."""
+def sources_of(reply: Mapping[str, Any], *, asked: bool) -> list[VerdictSource]:
+    """In the order in which they count. `asked`: whether the stage was told to report a verdict."""
     found: list[VerdictSource] = []
     if "outcome" in reply:
         found.append(VerdictSource("the backend", outcome_of(reply["outcome"])))
@@ -287,10 +289,13 @@ def _sources(reply: Mapping[str, Any]) -> list[VerdictSource]:
         found.append(VerdictSource(NAME, outcome_of(reply["status"])))
     text = str(reply.get("text", ""))
     given = reply.get("structured")
-    for name, (fields, fault) in (
+    read = [
         ("the structured answer", structured_in(text) if given is None else checked(given)),
         ("the end of the answer", block_in(text)),
-    ):
+    ]
+    if asked and all(each == (None, "") for _, each in read):
+        read.append(("the answer", stray_in(text)))
+    for name, (fields, fault) in read:
         if fault:
             found.append(unreadable(name, fault))
         elif fields is not None:
@@ -309,7 +314,7 @@ def _failed(reply: Mapping[str, Any]) -> StageOutcome:
 
 
 def _lacks_proof(visit: StageVisit, reply: Mapping[str, Any]) -> bool:
-    return is_fail_closed(visit.stage, visit.pipeline) and not _sources(reply)
+    return is_fail_closed(visit.stage, visit.pipeline) and not sources_of(reply, asked=True)
 
 
 def prompt_of(visit: StageVisit) -> str:
@@ -331,17 +336,21 @@ async def call_backend(
 def answer_fields(answer: Any) -> dict[str, Any]:
     if isinstance(answer, StageOutcome):
         return {"outcome": status_fields(answer)}
-    if isinstance(answer, Mapping) and "outcome" in answer:
+    if isinstance(answer, Mapping) and is_verdict(cast("Mapping[str, Any]", answer)):
         fields = dict(cast("Mapping[str, Any]", answer))
         return {"text": str(fields.get("notes") or ""), "structured": fields}
+    if isinstance(answer, bool | BaseException):
+        # As a text, False and an error would be a success.
+        what = f"the backend returned {answer!r}, not a text, a StageOutcome or a mapping with `outcome`"
+        return failure_fields(unreadable("", what).outcome)
     return {"text": "" if answer is None else str(cast("object", answer))}
 
 
 def is_fail_closed(stage: Stage, pipeline: Pipeline) -> bool:
-    """Fail closed: `auto_status=false` written on a goal gate, or `fail_closed=true` on the graph."""
+    """Fail closed: `auto_status=false` written on a goal gate, or `fail_closed=true` on it or the graph."""
     if not stage.flag("goal_gate") or stage.flag("auto_status"):
         return False
-    return "auto_status" in stage.attrs or pipeline.flag("fail_closed")
+    return "auto_status" in stage.attrs or stage.flag("fail_closed", default=pipeline.flag("fail_closed"))
 
 
 def replaced(outcome: StageOutcome, **changes: Any) -> StageOutcome:

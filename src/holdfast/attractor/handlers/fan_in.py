@@ -10,16 +10,31 @@ from typing import Any, cast
 import msgspec
 
 from holdfast.attractor import run_files
-from holdfast.attractor.backends.base import AnyBackend, as_durable, is_durable, reserves
+from holdfast.attractor.backends.base import (
+    AnyBackend,
+    PromptRequest,
+    as_conversing,
+    as_durable,
+    is_conversing,
+    is_durable,
+    reserves,
+)
 from holdfast.attractor.backends.call import as_fields, call_once
-from holdfast.attractor.backends.select import Backends
+from holdfast.attractor.backends.select import Backends, require_approvals_kept
 from holdfast.attractor.branch_merge import merge_branches
-from holdfast.attractor.failures import StageFailedError, failure_of, raise_if_ours
+from holdfast.attractor.failures import CLASS_KEY, StageFailedError, failure_of, raise_if_ours
 from holdfast.attractor.handler import StageVisit
-from holdfast.attractor.handlers.codergen import call_backend, prompt_of
+from holdfast.attractor.handlers.codergen import (
+    answer_fields,
+    call_backend,
+    prompt_of,
+    reply_fields,
+    sources_of,
+)
 from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.attractor.pipeline_limits import spends_alone
 from holdfast.attractor.references import PREFIX
+from holdfast.attractor.verdict import judge
 
 RESULTS = "parallel.results"
 BEST_ID = "parallel.fan_in.best_id"
@@ -72,19 +87,25 @@ class FanInHandler:
 
 
 async def ask_backend(backend: AnyBackend, visit: StageVisit, prompt: str, name: str) -> str:
-    """An answer as text, recorded under this name if the backend does not record it."""
+    """An answer as text, recorded under this name if the backend does not record it. Raises StageFailedError
+    if its verdict is a failure, as for every other stage."""
+    require_approvals_kept(backend, visit.stage, visit.pipeline)
 
-    async def answer() -> str:
-        return text_of(await call_backend(backend, visit, prompt))
+    async def answer() -> dict[str, Any]:
+        return answer_fields(await call_backend(backend, visit, prompt))
 
     async with nullcontext() if reserves(backend) else spends_alone(visit):
-        if is_durable(backend):
-            return text_of(await as_durable(backend).answer(visit, prompt))
-        found = await call_once(backend, visit, name, answer)
-        fields = as_fields(found)
-        if fields is not None and "failed" in fields:
-            raise StageFailedError(fields["failed"], fields["class"])
-        return text_of(found)
+        if is_conversing(backend):
+            asking = PromptRequest(visit=visit, prompt=prompt, equipped=False)
+            reply = await as_conversing(backend).converse(asking)
+            fields = answer_fields(reply) if isinstance(reply, StageOutcome) else reply_fields(reply)
+        elif is_durable(backend):
+            fields = answer_fields(await as_durable(backend).answer(visit, prompt))
+        else:
+            found = await call_once(backend, visit, name, answer)
+            # Older records, and a person who says what came of it, have the text alone.
+            fields = as_fields(found) or {"text": "" if found is None else str(found)}
+    return _text_of(fields)
 
 
 def candidates(found: Any) -> list[dict[str, Any]]:
@@ -137,12 +158,15 @@ def candidate_named_in(text: str, living: Sequence[Mapping[str, Any]]) -> Mappin
     return by_id[found[-1]] if found else None
 
 
-def text_of(answer: Any) -> str:
-    if isinstance(answer, StageOutcome):
-        if answer.status == StageStatus.FAIL:
-            raise RuntimeError(answer.failure_reason or "the backend failed")
-        return str(answer.context_updates.get(BEST_ID) or answer.preferred_label or answer.notes)
-    return "" if answer is None else str(answer)
+def _text_of(fields: Mapping[str, Any]) -> str:
+    """Raises StageFailedError."""
+    verdict = judge(sources_of(fields, asked=False))
+    if verdict is not None and verdict.status in (StageStatus.FAIL, StageStatus.RETRY):
+        reason = verdict.failure_reason or verdict.notes or f"the verdict is {verdict.status}"
+        raise StageFailedError(reason, str(verdict.context_updates.get(CLASS_KEY) or ""))
+    if verdict is not None and ("outcome" in fields or "structured" in fields):
+        return str(verdict.context_updates.get(BEST_ID) or verdict.preferred_label or verdict.notes)
+    return str(fields.get("text", ""))
 
 
 def _reasons(results: Sequence[Mapping[str, Any]]) -> str:

@@ -33,6 +33,7 @@ from holdfast.frontends.dot.document import Pipeline
 from holdfast.frontends.dot.include import CHILD as CHILD_FILE
 from holdfast.frontends.dot.include import LATE, RESOLVE
 from holdfast.frontends.dot.lower import context_of
+from holdfast.frontends.dot.policies import wanted_approvals
 from holdfast.frontends.dot.values import as_microseconds
 from holdfast.model.pipeline_conditions import compile_clauses
 from holdfast.model.program import Program
@@ -43,7 +44,7 @@ SOURCE = "internal.source"
 LINE = "internal.managed_by"
 """In the run's input: the files of the pipelines above it."""
 STEER_FILE = "intervention.md"
-PrepareChild = Callable[[Pipeline | Path, str], tuple[Pipeline, Program]]
+PrepareChild = Callable[[Pipeline | Path, str, frozenset[str]], tuple[Pipeline, Program]]
 
 
 class ManagerOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,7 +118,8 @@ class ManagerHandler:
         def prepared() -> tuple[Pipeline, Program]:
             stored = visit.pipeline.children.get(orders.dotfile)
             found = child_path(visit, orders.dotfile) if stored is None else stored
-            return self._prepare(found, str(visit.given.get(KEY) or ""))
+            asked = wanted_approvals(visit.stage, visit.pipeline)
+            return self._prepare(found, str(visit.given.get(KEY) or ""), asked)
 
         async def start() -> str:
             await visit.show_settled()

@@ -22,11 +22,12 @@ from holdfast.agents.tool_sandbox import sandbox_words
 from holdfast.attractor import processes
 from holdfast.attractor.backends.base import missing_error
 from holdfast.attractor.continuation import Intent, earlier_command, write_intent
+from holdfast.attractor.directory_owner import other_owner, require_owner
 from holdfast.attractor.failures import failure_of
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.attractor.required_access import require_allowed
-from holdfast.attractor.run_files import is_refused_here, make_private, write
+from holdfast.attractor.run_files import is_refused_here, logs_root_here, make_private, write
 from holdfast.attractor.stage_outputs import RUN
 from holdfast.attractor.status_file import forget_status, read_status, status_fields
 from holdfast.attractor.verdict import VerdictError, outcome_of
@@ -175,7 +176,8 @@ class CommandRun:
         # Shielded: a thread cannot be cancelled, and a command that it starts afterwards would be unknown.
         beginning = asyncio.ensure_future(asyncio.to_thread(self._begin))
         try:
-            await asyncio.shield(beginning)
+            if not await asyncio.shield(beginning):
+                await require_owner(self.visit)
             return await self._record(await self._end())
         except asyncio.CancelledError:
             # A worker that shuts down leaves the command to the worker that takes over the run.
@@ -193,9 +195,10 @@ class CommandRun:
         limit = self.visit.stage.microseconds("timeout")
         return await processes.wait_for_exit(self.folder, timeout=None if limit is None else limit / 1e6)
 
-    def _begin(self) -> None:
+    def _begin(self) -> bool:
+        """False: it was not started, because its directory is another run's now."""
         if processes.has_begun(self.folder):
-            return
+            return True
         stage = self.visit.stage
         cwd = workdir_text(self.visit)
         shell = self.shell()
@@ -211,6 +214,9 @@ class CommandRun:
             )
         env, sandbox = self.environment(), sandbox_of(self.visit)
         write_intent(self.folder, self._intent(cwd))
+        run = self.visit.ctx.run_id
+        if not is_refused_here() and other_owner(logs_root_here(self.visit.given, run), run) is not None:
+            return False
         processes.begin(
             self.folder,
             self.command,
@@ -219,6 +225,7 @@ class CommandRun:
             env=env,
             sandbox=sandbox,
         )
+        return True
 
     def _intent(self, cwd: str) -> Intent:
         ctx = self.visit.ctx

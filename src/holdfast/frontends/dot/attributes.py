@@ -18,7 +18,6 @@ DURATIONS: Final = frozenset(
         "timeout",
         "manager.poll_interval",
         "manager.steer_cooldown",
-        "budget_time",
         "tool_hooks.timeout",
         "agent_idle_timeout",
     }
@@ -56,7 +55,7 @@ _HOOKS: Final = frozenset(
     {"tool_hooks.pre", "tool_hooks.post", "tool_hooks.timeout", "tools", "tool_approval"}
 )
 _TALKS: Final = frozenset({"max_turns", "session_max_tokens"})
-_BUDGET: Final = frozenset({"budget_tokens", "budget_usd", "budget_time", "budget_ask_at"})
+BUDGET: Final = frozenset({"budget_tokens", "budget_usd", "budget_time", "budget_ask_at"})
 GRAPH: Final = (
     _MODEL
     | _AGENT
@@ -64,7 +63,7 @@ GRAPH: Final = (
     | _RETRIES
     | _HOOKS
     | _TALKS
-    | _BUDGET
+    | BUDGET
     | frozenset(
         {"goal", "label", "model_stylesheet", "default_max_retries", "default_max_retry", "default_fidelity",
          "stack.child_dotfile", "stack.child_workdir", "stack.child_autostart", "stack.child_resolve",

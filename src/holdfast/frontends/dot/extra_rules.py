@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
@@ -22,7 +23,7 @@ from holdfast.frontends.dot.attributes import (
 )
 from holdfast.frontends.dot.condition_rules import CONDITIONS
 from holdfast.frontends.dot.diagnostics import Diagnostic, DiagnosticSeverity
-from holdfast.frontends.dot.document import Link, SourceLocation, Stage
+from holdfast.frontends.dot.document import Link, Pipeline, SourceLocation, Stage
 from holdfast.frontends.dot.handler_kinds import SHAPES
 from holdfast.frontends.dot.model_choice import PROVIDER_ALIASES
 from holdfast.frontends.dot.parallel_rules import PARALLEL
@@ -36,7 +37,7 @@ from holdfast.frontends.dot.workspace_rules import WORKSPACE
 from holdfast.model.edge_labels import split_label
 from holdfast.model.pipeline_conditions import Clause, ParsedCondition
 
-WARNING, INFO = DiagnosticSeverity.warning, DiagnosticSeverity.info
+ERROR, WARNING, INFO = DiagnosticSeverity.error, DiagnosticSeverity.warning, DiagnosticSeverity.info
 _VARIABLE: Final = re.compile(r"(?<![\\$\w])\$([A-Za-z_]\w*|\{[A-Za-z_]\w*\})")
 _LONG_NAME, _MANY_NAMES = 40, 300
 """Longer names, and names beyond that number, are not compared with others: that takes quadratic time."""
@@ -162,6 +163,29 @@ def values_fit(view: RuleContext) -> Iterator[Diagnostic]:
                 yield view.at("values_fit", WARNING, what, message, key=key, fix=fix)
 
 
+def budgets(view: RuleContext) -> Iterator[Diagnostic]:
+    """One that cannot be kept is an error: the run would have no limit."""
+    for key, (fits, meant) in _BUDGETS.items():
+        for what in view.uses.get(key, ()):
+            if not isinstance(what, Pipeline):
+                message = f"{key} is that of the graph, and has no effect here"
+                yield view.at("budgets", ERROR, what, message, key=key, fix=f"write graph [{key}=...]")
+            elif not fits(what.attrs[key]):
+                message = f"{key} must be {meant}, not {as_text(what.attrs[key])[:60]}"
+                yield view.at("budgets", ERROR, what, message, key=key, fix=f"write {meant}, or remove it")
+
+
+def _is_amount(value: Value) -> bool:
+    try:
+        return 0 <= float(as_text(value)) < math.inf
+    except ValueError:
+        return False
+
+
+def _is_share(value: Value) -> bool:
+    return _is_amount(value) and 0 < float(as_text(value)) <= 1
+
+
 def _is_duration(value: Value) -> bool:
     found = as_microseconds(value)
     return found is not None and found >= 0
@@ -178,6 +202,14 @@ _FITS: Final[dict[str, tuple[Callable[[Value], bool], str, str]]] = {
     **dict.fromkeys(INTEGERS, (lambda value: as_integer(value) is not None, "a whole number", "")),
     **dict.fromkeys(DURATIONS, (_is_duration, "a duration", "write a number with ms, s, m, h or d")),
     **{key: (_one_of(words), f"one of {', '.join(words)}", "") for key, words in WORDS.items()},
+}
+
+
+_BUDGETS: Final[dict[str, tuple[Callable[[Value], bool], str]]] = {
+    "budget_tokens": (_is_amount, "a number of 0 or more"),
+    "budget_usd": (_is_amount, "a number of 0 or more"),
+    "budget_time": (_is_duration, "a duration such as 90m"),
+    "budget_ask_at": (_is_share, "a share such as 0.8"),
 }
 
 
@@ -324,6 +356,7 @@ ADVICE: Final[tuple[Check, ...]] = (
     condition_keys,
     *CONDITIONS,
     values_fit,
+    budgets,
     tool_command,
     goal_missing,
     provider_known,

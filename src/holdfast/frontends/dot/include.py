@@ -11,14 +11,16 @@ from typing import Final, cast
 from msgspec.structs import replace
 
 from holdfast.errors import InputError, PipelineSyntaxError
+from holdfast.frontends.dot.attributes import BUDGET
 from holdfast.frontends.dot.builtin_transforms import BUILT_IN_TRANSFORMS
 from holdfast.frontends.dot.diagnostics import Diagnostic, DiagnosticSeverity
 from holdfast.frontends.dot.document import Pipeline, Stage
 from holdfast.frontends.dot.files import FileAccess, FileRefusedError, PipelineFiles
 from holdfast.frontends.dot.handler_kinds import BUILT_IN, kind_of
 from holdfast.frontends.dot.lint import validate
-from holdfast.frontends.dot.merge import embed
+from holdfast.frontends.dot.merge import embed, with_approvals_of
 from holdfast.frontends.dot.parse import parse
+from holdfast.frontends.dot.policies import wanted_approvals
 from holdfast.frontends.dot.rule_context import RuleContext
 from holdfast.frontends.dot.stylesheet import ATTRIBUTE
 
@@ -91,8 +93,16 @@ class Inclusion:
             self.diagnostics += cast("tuple[Diagnostic, ...]", error.facts["diagnostics"])
         else:
             self.diagnostics += parsed.diagnostics
+            self._note_budgets(pipeline, stage, parsed.pipeline)
             return self._prepared(parsed.pipeline, path, trail)
         return None
+
+    def _note_budgets(self, pipeline: Pipeline, stage: Stage, child: Pipeline) -> None:
+        for key in sorted(BUDGET & child.attrs.keys() - pipeline.attrs.keys()):
+            message = f"{key} of {stage.text(INCLUDE)} has no effect: a budget is that of the whole run"
+            view, fix = RuleContext(pipeline), f"write graph [{key}=...] here"
+            warning = DiagnosticSeverity.warning
+            self.diagnostics.append(view.at("include", warning, stage, message, key=INCLUDE, fix=fix))
 
     def _prepared(self, child: Pipeline, path: Path, trail: tuple[Path, ...]) -> Pipeline:
         """Its managers name their children relative to the outermost file, before it becomes part of another.
@@ -154,7 +164,9 @@ class Inclusion:
         except PipelineSyntaxError as error:
             self.diagnostics += cast("tuple[Diagnostic, ...]", error.facts["diagnostics"])
             return None
-        child = self._transformed(parsed.pipeline, path, trail)
+        child = with_approvals_of(
+            self._transformed(parsed.pipeline, path, trail), asked_of_child(pipeline, name)
+        )
         faults = [*parsed.diagnostics, *validate(child, (), known_types=known, strict=self._strict)]
         self.diagnostics += [each for each in faults if each.severity is DiagnosticSeverity.error]
         return self._children(child, path.parent, (*trail, path), known)
@@ -241,6 +253,12 @@ def managed_children(pipeline: Pipeline) -> list[tuple[Stage, str]]:
         if kind_of(stage, BUILT_IN) == "stack.manager_loop"
         and (name := stage.text(CHILD) or pipeline.text(CHILD))
     ]
+
+
+def asked_of_child(pipeline: Pipeline, name: str) -> frozenset[str]:
+    """What any manager of that child asks about: they share it."""
+    managers = [stage for stage, child in managed_children(pipeline) if child == name]
+    return frozenset().union(*(wanted_approvals(stage, pipeline) for stage in managers))
 
 
 def _require_no_cycle(path: Path, trail: tuple[Path, ...], verb: str) -> None:

@@ -93,6 +93,16 @@ def embed(into: Pipeline, at: str, other: Pipeline) -> Pipeline:
     return replace(into, stages=_in_order(into, at, placed), links=(*links, *inside))
 
 
+def with_approvals_of(child: Pipeline, asked: frozenset[str]) -> Pipeline:
+    """A child pipeline of managers that ask about these tools: its stages ask about them too, unless a stage
+    says otherwise itself."""
+    if not asked:
+        return child
+    around = ",".join(sorted(asked | approvals_in(child.text(APPROVAL))))
+    stages = {name: _with_approvals(stage, around) for name, stage in child.stages.items()}
+    return replace(child, stages=stages)
+
+
 def _asked_around(into: Pipeline, at: Stage, other: Pipeline) -> str | None:
     """`tool_approval` of stages inside that have none of their own: everything that a graph around them asks
     about, so that no file takes an approval of another away. None: only the outer graph says something, and

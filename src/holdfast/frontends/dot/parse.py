@@ -80,6 +80,21 @@ def _place(text: str, at: int | None = None) -> SourceLocation:
 MOST_EXPANDED: Final = 100_000
 """Maximum number of links that groups in edge statements may expand to."""
 
+_GUARDS: Final = frozenset(
+    {
+        "tool_approval",
+        "tools",
+        "tool_hooks.pre",
+        "tool_hooks.post",
+        "agent_permissions",
+        "fail_closed",
+        "in_doubt",
+        "budget_tokens",
+        "budget_usd",
+        "budget_time",
+    }
+)
+"""What limits a pipeline: without effect, it would run without its limit."""
 _OF_GRAPHS: Final = frozenset(
     {
         "goal",
@@ -235,6 +250,9 @@ class _Reader(HeaderReader):
         for key in sorted(_OF_GRAPHS & block.attrs.keys()):
             fix = "write it outside of the subgraph"
             self.faults.lenient(f"{key} has no effect in a subgraph and was ignored", start, fix=fix)
+        for key in sorted(_GUARDS & block.attrs.keys()):
+            fix = f"write it at the graph or at the stages; node [{key}=...] is for all stages after it"
+            self.faults.error(f"{key} has no effect in a subgraph", start, fix=fix)
 
     def _defaults(self, word: str) -> None:
         start = self.starts[self.at]

@@ -70,10 +70,13 @@ def gate_answers(view: RuleContext) -> Iterator[Diagnostic]:
     for condition, links in view.conditions.items():
         for clause in _clauses(view, condition):
             wrong = _wrong_answer(clause, answers)
-            for link in links if wrong else ():
-                message = f"the condition reads {clause.key}, {wrong[0]}"
+            if wrong is None:
+                continue
+            what, fix = wrong
+            message = f"the condition reads {clause.key}, {what}"
+            for link in links:
                 yield view.at(
-                    "gate_answers", DiagnosticSeverity.warning, link, message, key="condition", fix=wrong[1]
+                    "gate_answers", DiagnosticSeverity.warning, link, message, key="condition", fix=fix
                 )
 
 

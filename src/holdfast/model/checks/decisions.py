@@ -61,13 +61,13 @@ class DecisionSearch:
             return
         act = self._first_act(hold, _names(hold))
         if act is not None:
-            bind = hold.hold.bind
+            bind, options = hold.hold.bind, hold.hold.options or ()
+            first = next((option.id for option in options), "")
             self._view.warn(
                 "decision-unread",
                 f"{act!r} runs whatever is decided here: nothing before it reads {bind!r}",
                 node=hold.id,
-                fix=f"test it on the edge: when=\"{bind} == '{(hold.hold.options or ())[0].id}'\", "
-                "with another edge for the rest",
+                fix=f"test it on the edge: when=\"{bind} == '{first}'\", with another edge for the rest",
             )
 
     def unread_of_child(self, node: Node) -> None:

@@ -24,7 +24,7 @@ class MadeCalls:
     def add(self, call: Coroutine[Any, Any, Any]) -> None:
         # Code that awaits one call after the other keeps one of them here.
         while self._made and inspect.getcoroutinestate(self._made[-1]) != inspect.CORO_CREATED:
-            self._made.pop()
+            del self._made[-1]
         self._made.append(call)
 
     def require_begun(self, node: str) -> None:

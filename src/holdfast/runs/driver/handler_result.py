@@ -193,11 +193,12 @@ def _require_boolean(node: Node, router: Router, answer: Any) -> None:
     # Of numpy, too: `bool_`, and `bool` since its version 2.
     if type(answer).__name__ in ("bool", "bool_"):
         return
+    shown = clean_text(repr(answer), 200)
     if isinstance(answer, Coroutine):
         cast("Coroutine[Any, Any, Any]", answer).close()
     raise RoutingError(
         f"the condition {' '.join(router.choices[True])!r} of {node.id!r} is a function that returned "
-        f"{clean_text(repr(answer), 200)}, which is neither True nor False.",
+        f"{shown}, which is neither True nor False.",
         hint="Return the result of a comparison, such as s.decision == 'approve', or bool(...).",
     )
 

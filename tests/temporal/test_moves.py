@@ -46,8 +46,10 @@ async def parked(hf: Holdfast, run_id: str) -> RunRow:
 async def closed(hf: Holdfast, run_id: str) -> WorkflowExecutionStatus | None:
     handle = (await (await engine_of(hf)).client()).get_workflow_handle(run_id)
     async with asyncio.timeout(HANG):
-        with pytest.raises(WorkflowFailureError):
+        with pytest.raises(WorkflowFailureError) as ended:
             await handle.result()
+    cause = ended.value.cause.cause if ended.value.cause is not None else None
+    assert getattr(cause, "type", None) == "RunEndedError"
     return (await handle.describe()).status
 
 

@@ -66,7 +66,7 @@ COMMANDS: Final[dict[str, str]] = {
     "export": "Write a run with its whole history to a file.",
     "import": "Import an exported run.",
     "keys": "Create and rotate keys for encryption at rest.",
-    "promote": "Move a whole store: between SQLite, PostgreSQL and MariaDB.",
+    "promote": "Move a whole store, or runs that wait to an engine and back.",
     "migrate": "Update the schema of a shared store.",
     "doctor": "Check the store and say what to do.",
     "completion": "Print the completion script of a shell.",

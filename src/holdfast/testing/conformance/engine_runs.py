@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
@@ -26,12 +26,12 @@ ENGINE = "temporal://localhost:7233/default"
 FOREVER = 253_402_300_799_000_000
 
 
-def move_of(row: RunRow, to: str | None, **others: object) -> RunMove:
+def move_of(row: RunRow, to: str | None, **others: Any) -> RunMove:
     event = EventRow(0, 1, "run.moved", b"{}")
     return RunMove(
         run=row.id, worker=row.worker, term=row.term, head=row.head, event=event, to=to,
         lease_until=FOREVER if to else None, **others,
-    )  # type: ignore[arg-type]  # fmt: skip
+    )  # fmt: skip
 
 
 async def parked(kit: StoreKit) -> RunRow:

@@ -109,8 +109,11 @@ async def test_an_answer_while_the_child_is_still_in_memory_wakes_the_manager(
 
     monkeypatch.setattr(driver_wait, "memory_wait", stay)
     child = asyncio.ensure_future(runner.resume(first.run))
-    while (await service.get(first.run)).status != "pending_input" or not await service.holds(first.run):
-        await asyncio.sleep(0.01)
+    while True:
+        row = await service.get(first.run)
+        if row.status == "pending_input" and await service.holds(first.run):
+            break
+        await service.store.wait_change(0.1)
     assert (await runner.resume(top)).status == "waiting"
     (second,) = await service.questions(top)
     await service.answer(second.id, "done", by="user:dana")

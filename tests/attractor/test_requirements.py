@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from holdfast import Flow, Holdfast, Worker
-from holdfast.attractor import Runner
+from holdfast.attractor import CommandBackend, Runner
 from holdfast.attractor.backends.model import ModelBackend
 from holdfast.attractor.backends.select import backend_name, backend_of
 from holdfast.attractor.outcome import StageOutcome
@@ -24,7 +24,8 @@ from holdfast.errors import PipelineInvalidError, RequirementsMissingError
 from holdfast.frontends.dot.lower import DIALECT
 from holdfast.model.fingerprint import requirements_in
 from holdfast.runs.run_view import shown_run
-from holdfast.store.rows import RunRow
+from holdfast.store.rows import RunFilter, RunRow
+from holdfast.types.status import ENDED
 from tests.agents.provider import Answer, Provider
 from tests.attractor.models import KEYS, backend, nearby, providers
 from tests.attractor.repositories import made
@@ -480,3 +481,30 @@ async def test_run_stores_all_that_it_needs_and_what_its_child_pipelines_need(
         assert sorted(requirements_in(stored.graph)) == [
             "agent:codex", "backend:model", "handler:deploy", "kit:shell", "program:git", "provider:near",
         ]  # fmt: skip
+
+
+@pytest.mark.covers("CP2-R8")
+async def test_command_whose_program_is_missing_is_no_outcome(hf: Holdfast, tmp_path: Path) -> None:
+    program = tmp_path / "agent"
+    program.write_text("#!/bin/sh\ncat >/dev/null\necho done\n")
+    links = (
+        'start -> a; a -> done [condition="outcome=success"]; a -> b [condition="outcome=fail"]; b -> done'
+    )
+    runner = Runner(hf, backend=CommandBackend(str(program)), logs_root=tmp_path / "logs")
+    text = dot("a; b;", links)
+    with pytest.raises(RequirementsMissingError, match="is not installed"):
+        await runner.run(text)
+    (row,) = await (await hf.service()).store.list_runs(RunFilter(), after=None, limit=2)
+    assert row.status not in ENDED
+    program.chmod(0o755)
+    found = await runner.resume(row.id)
+    assert found.completed_nodes == ("start", "a", "done")
+
+
+@pytest.mark.covers("CP2-R7")
+def test_run_of_a_command_whose_program_is_missing_exits_3(cli: Cli) -> None:
+    Path("x.dot").write_text(line("a;", "a"))
+    said = cli("run", "x.dot", "--backend", "cli:no-such-program --x")
+    assert said.code == 3
+    assert "no-such-program" in said.err
+    assert not Path(".holdfast").exists()

@@ -133,3 +133,11 @@ def test_cancelled_run_and_json(cli: Cli) -> None:
     found = cli("diagnose", run, "--json").json
     assert (found["run"], found["why"]) == (run, "it was cancelled: no longer wanted")
     assert cli("diagnose", "nothing").code == 2
+
+
+def test_commands_name_the_store_that_was_named(cli: Cli) -> None:
+    Path("x.dot").write_text(dot("g [shape=hexagon]; a;", LINKS))
+    run = cli("run", "x.dot", "--simulate", "--json", "--store", "sqlite:other.db").json["id"]
+    said = cli("diagnose", run, "--store", "sqlite:other.db").out
+    assert "Yes --store sqlite:other.db" in said
+    assert said.count("--store sqlite:other.db") == said.count("Do ")

@@ -194,9 +194,12 @@ class DirectorySync:
         claimed anew, where its managers are told otherwise."""
         left, self.follower.left_waits = self.follower.left_waits, []
         is_first, self._is_first = self._is_first, False
-        for change in left if self._services is not None and not is_first else ():
+        services = self._services
+        if services is None or is_first:
+            return
+        for change in left:
             try:
-                await tell_watchers(self._services, change, self.follower.row.tenant)
+                await tell_watchers(services, change, self.follower.row.tenant)
             except HoldfastError as error:
                 log.warning("the managers of run %s were not told: %s", self.follower.row.id, error)
 

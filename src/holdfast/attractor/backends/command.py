@@ -11,8 +11,11 @@ and its cost are read from it.
 
 from __future__ import annotations
 
+import os
+import platform
 import re
 import shlex
+import shutil
 import uuid
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
@@ -22,11 +25,18 @@ from typing import Any, Final, cast
 import msgspec
 
 from holdfast.agents.messages import Message
+from holdfast.agents.tool_sandbox import VARIABLE as SANDBOX
 from holdfast.attractor import run_files
-from holdfast.attractor.backends.base import BackendAnswer, BackendReply, PromptRequest, as_conversation
+from holdfast.attractor.backends.base import (
+    BackendAnswer,
+    BackendReply,
+    PromptRequest,
+    as_conversation,
+    missing_error,
+)
 from holdfast.attractor.backends.tools import refuse_approvals
 from holdfast.attractor.handler import StageVisit
-from holdfast.attractor.handlers.tool import ToolHandler, next_turn
+from holdfast.attractor.handlers.tool import ToolHandler, next_turn, workdir_text
 from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.errors import HoldfastError, InputError
 from holdfast.frontends.dot.document import Pipeline, Stage
@@ -128,9 +138,24 @@ class CommandBackend:
         for stage in stages:
             try:
                 refuse_approvals(stage, pipeline, "a command as a backend")
-            except InputError as error:
+                # Of a path it depends on the folder of the stage.
+                if "/" not in self._words[0]:
+                    self._require_program(stage, Path())
+            except HoldfastError as error:
                 found[stage.id] = error
         return found
+
+    def _require_program(self, stage: Stage, folder: Path) -> None:
+        """Raises RequirementsMissingError: that this machine has no such program is no outcome of a stage."""
+        name = self._words[0]
+        if "{" in name or "env.PATH" in stage.attrs or os.environ.get(SANDBOX):
+            return
+        if not shutil.which(str(folder / name) if "/" in name else name):
+            why = InputError(
+                f"The program {name!r} is not installed on {platform.node()}.",
+                hint="Install it there, or start a worker that has it.",
+            )
+            raise missing_error([f"backend:{self.backend_name}"], why)
 
     async def answer(self, visit: StageVisit, prompt: str) -> BackendAnswer:
         reply = await self.converse(PromptRequest(visit=visit, prompt=prompt))
@@ -139,7 +164,9 @@ class CommandBackend:
         return reply.text
 
     async def converse(self, asking: PromptRequest) -> BackendReply:
-        visit, turn = asking.visit, next_turn(asking.visit.ctx)
+        visit = asking.visit
+        self._require_program(visit.stage, Path(workdir_text(visit) or "."))
+        turn = next_turn(visit.ctx)
         refuse_approvals(visit.stage, visit.pipeline, "a command as a backend")
         # A name of its own for each turn: after a crash the agent of the second one may still read it.
         request = visit.folder / (FILE if turn == 1 else f"request-{turn}.md")

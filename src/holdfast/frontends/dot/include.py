@@ -258,7 +258,7 @@ def managed_children(pipeline: Pipeline) -> list[tuple[Stage, str]]:
 def asked_of_child(pipeline: Pipeline, name: str) -> frozenset[str]:
     """What any manager of that child asks about: they share it."""
     managers = [stage for stage, child in managed_children(pipeline) if child == name]
-    return frozenset().union(*(wanted_approvals(stage, pipeline) for stage in managers))
+    return frozenset(tool for stage in managers for tool in wanted_approvals(stage, pipeline))
 
 
 def _require_no_cycle(path: Path, trail: tuple[Path, ...], verb: str) -> None:

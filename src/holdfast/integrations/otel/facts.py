@@ -222,7 +222,7 @@ class RunStory:
 
     def _step(self, record: Record, body: StepBody, key: Key) -> StepEnded:
         duration = body.duration
-        started_at, moments = self._open.pop(key, None) or (record.at - duration, [])
+        started_at, moments = self._open.pop(key, (record.at - duration, []))
         error, agent = error_of(body.error), ""
         if self.agents.any_agent():
             agent = self.agents.agent_of(key)

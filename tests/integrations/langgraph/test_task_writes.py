@@ -68,7 +68,7 @@ def counter(saver: HoldfastSaver, steps: int) -> Any:
     return graph.compile(checkpointer=saver)
 
 
-@pytest.mark.covers("IN-12", "IN-47")
+@pytest.mark.covers("IN-12")
 @pytest.mark.parametrize("durability", ["sync", "async"])
 async def test_the_writes_of_a_step_are_put_with_its_checkpoint(
     saver: HoldfastSaver, monkeypatch: pytest.MonkeyPatch, durability: str
@@ -143,7 +143,7 @@ async def test_writes_wait_for_the_checkpoint_that_they_belong_to(
     assert found.pending_writes == [("kept", "lines", "kept")]
 
 
-@pytest.mark.covers("IN-22", "IN-47")
+@pytest.mark.covers("IN-22")
 async def test_a_thread_that_an_invocation_has_made_is_not_read(
     saver: HoldfastSaver, monkeypatch: pytest.MonkeyPatch
 ) -> None:

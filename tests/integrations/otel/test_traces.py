@@ -170,7 +170,7 @@ async def test_run_is_sampled_as_a_whole_when_only_some_are():
     assert set(traces.values()) == {4}  # root, segment and two steps, or nothing
 
 
-@pytest.mark.covers("USERS-OTEL-CPU")
+@pytest.mark.covers("TOOL-OTEL-01")
 async def test_no_span_of_a_run_is_made_when_its_trace_is_left_out(monkeypatch):
     nothing, made = Exported(ParentBased(TraceIdRatioBased(0))), []
     monkeypatch.setattr(Tracer, "start_span", lambda *_args, **_given: made.append(1))

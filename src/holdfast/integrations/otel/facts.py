@@ -44,8 +44,8 @@ _MAX_MOMENTS = 128
 
 class StepEnded(msgspec.Struct, frozen=True):
     """The step starts when its node was first started, before all attempts and waits; `duration` is that of
-    the attempt which was committed. `usage`: what the step itself reported, without its sub-steps. `agent`: the
-    name of the agent that worked in it."""
+    the attempt which was committed. `usage`: what the step itself reported, without its sub-steps. `agent`:
+    the name of the agent that worked in it."""
 
     key: Key
     record: Record
@@ -222,7 +222,7 @@ class RunStory:
 
     def _step(self, record: Record, body: StepBody, key: Key) -> StepEnded:
         duration = body.duration
-        started_at, moments = self._open.pop(key, None) or (record.at - duration, [])
+        started_at, moments = self._open.pop(key, (record.at - duration, []))
         error, agent = error_of(body.error), ""
         if self.agents.any_agent():
             agent = self.agents.agent_of(key)

@@ -32,13 +32,12 @@ from holdfast.attractor.backends.base import (
     BackendReply,
     PromptRequest,
     as_conversation,
-    missing_error,
 )
 from holdfast.attractor.backends.tools import refuse_approvals
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.handlers.tool import ToolHandler, next_turn, workdir_text
 from holdfast.attractor.outcome import StageOutcome, StageStatus
-from holdfast.errors import HoldfastError, InputError
+from holdfast.errors import HoldfastError, InputError, RunFileMissingError
 from holdfast.frontends.dot.document import Pipeline, Stage
 from holdfast.frontends.dot.model_choice import model_choice
 
@@ -146,16 +145,18 @@ class CommandBackend:
         return found
 
     def _require_program(self, stage: Stage, folder: Path) -> None:
-        """Raises RequirementsMissingError: that this machine has no such program is no outcome of a stage."""
+        """Raises RunFileMissingError: that this machine has no such program is no outcome of a stage."""
         name = self._words[0]
         if "{" in name or "env.PATH" in stage.attrs or os.environ.get(SANDBOX):
             return
         if not shutil.which(str(folder / name) if "/" in name else name):
-            why = InputError(
-                f"The program {name!r} is not installed on {platform.node()}.",
+            # As a file: this worker offers the backend, and must not try again at once.
+            raise RunFileMissingError(
+                f"this run waits for a worker with the program {name!r}, which is not installed on "
+                f"{platform.node()}.",
                 hint="Install it there, or start a worker that has it.",
+                missing=[f"program:{Path(name).name}"],
             )
-            raise missing_error([f"backend:{self.backend_name}"], why)
 
     async def answer(self, visit: StageVisit, prompt: str) -> BackendAnswer:
         reply = await self.converse(PromptRequest(visit=visit, prompt=prompt))

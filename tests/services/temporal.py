@@ -42,8 +42,10 @@ def binary() -> str:
 class TemporalServer:
     """`kill` is a SIGKILL: everything that was acknowledged must be there after `start`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **settings: int) -> None:
+        """`settings`: dynamic ones, their dots as two underscores."""
         folder.mkdir(parents=True, exist_ok=True)
+        self.settings = settings
         self.command = binary()
         self.folder = folder
         (self.port,) = free_ports(1)
@@ -62,6 +64,8 @@ class TemporalServer:
         command += ["--db-filename", str(self.folder / "temporal.db")]
         for name in ATTRIBUTES:
             command += ["--search-attribute", f"{name}=Keyword"]
+        for name, value in self.settings.items():
+            command += ["--dynamic-config-value", f"{name.replace('__', '.')}={value}"]
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
         self._wait()

@@ -43,6 +43,10 @@ def files() -> list[Path]:
     return sorted(ALL.glob("v*/*.json.gz"))
 
 
+def name(file: Path) -> str:
+    return f"{file.parent.name}-{file.name.partition('.')[0]}"
+
+
 def read(file: Path) -> WorkflowHistory:
     return WorkflowHistory.from_json(file.name.partition(".")[0], gzip.decompress(file.read_bytes()).decode())
 

@@ -1,4 +1,4 @@
-"""A flow whose effects write into a ledger outside: a file, one line for each."""
+"""Flows whose effects write into a ledger outside: a file, one line for each."""
 
 from __future__ import annotations
 
@@ -40,3 +40,14 @@ async def deliver(state: Any, ctx: Context) -> dict[str, Any]:
 
 
 flow.chain("begin", "pay", "deliver")
+
+TURNS = 12
+turns = Flow("turns")
+
+
+@turns.node
+async def turn(state: Any, ctx: Context) -> dict[str, Any]:
+    return {"n": state["n"] + 1, "last": book(f"turn{state['n']}", ctx.run_id)}
+
+
+turns.loop("turn", "turn", when=f"n < {TURNS}", max=TURNS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import random
 import subprocess
 import sys
 from collections import Counter
@@ -22,7 +23,7 @@ from holdfast.types.status import ENDED, RunStatus
 from tests.deadlines import HANG
 from tests.services import temporal
 from tests.temporal.runs import assert_same
-from tests.temporal.shop import flow
+from tests.temporal.shop import TURNS, flow, turns
 
 pytestmark = pytest.mark.anyio
 
@@ -74,17 +75,18 @@ async def exited(process: subprocess.Popen[bytes]) -> int:
         return await asyncio.to_thread(process.wait)
 
 
-async def answered(place: Place, hf: Holdfast, run: RunId) -> None:
+async def answered(place: Place, hf: Holdfast, run: RunId, deadline: float = HANG) -> None:
     """A person answers until the run has ended: about effects, what the ledger says."""
     service = await hf.service()
-    async with asyncio.timeout(HANG):
+    async with asyncio.timeout(deadline):
         while (await service.get(run)).status not in ENDED:
             for hold in await service.holds(run):
                 if "happened" not in [option.id for option in hold.options or ()]:
                     await service.answer(hold.id, "yes")
                     continue
-                # About an effect whose outcome is unknown: it is named by the node or the step.
-                what = "pay" if hold.node == "pay" else ("thank" if place.happened(run)["thank"] else "ship")
+                # About an effect whose outcome is unknown: the question names its step.
+                step = "thank" if "'thank'" in hold.prompt else "ship"
+                what = "pay" if hold.node == "pay" else step
                 known = place.happened(run)[what] > 0
                 data = {"value": what} if hold.node != "pay" else {"update": {"paid": "pay"}}
                 await service.answer(
@@ -140,4 +142,63 @@ async def test_server_that_is_killed_and_restarted_loses_no_run(tmp_path: Path) 
                     assert place.happened(run) == dict.fromkeys(EFFECTS, 1)
                     await assert_same(hf, run)
     finally:
+        server.kill()
+
+
+@pytest.mark.covers("TD-46", "TD-28")
+async def test_worker_that_is_killed_before_a_new_history_doubles_and_loses_nothing(tmp_path: Path) -> None:
+    # The server suggests a new history after some three steps.
+    server = temporal.TemporalServer(tmp_path / "server", limit__historyCount__suggestContinueAsNew=20)
+    server.start()
+    try:
+        place = Place(tmp_path / "place", server.address("1s"))
+        async with Holdfast(place.store, engine=place.engine) as hf:
+            run = await turns.submit({"n": 0}, on=hf)
+            assert await exited(place.start(environment("before_continue", 2))) == EXIT_CODE
+            with place.worker():
+                async with asyncio.timeout(HANG):
+                    result = await turns.result(run, wait=None, on=hf)
+                assert result.state["n"] == TURNS, result
+                assert place.happened(run) == {f"turn{n}": 1 for n in range(TURNS)}
+                await assert_same(hf, run)
+    finally:
+        server.kill()
+
+
+@pytest.mark.covers("TD-46")
+@pytest.mark.parametrize(
+    ("runs", "kills"), [(2, 3), pytest.param(20, 40, marks=pytest.mark.soak)], ids=["some", "many"]
+)
+async def test_workers_and_server_that_are_killed_at_random_double_and_lose_nothing(
+    runs: int, kills: int, tmp_path: Path
+) -> None:
+    chance = random.Random(20)
+    server = temporal.TemporalServer(tmp_path / "server")
+    server.start()
+    place = Place(tmp_path / "place", server.address("1s"))
+    workers = [place.start() for _ in range(2)]
+    try:
+        async with Holdfast(place.store, engine=place.engine) as hf, asyncio.timeout(10 * HANG):
+            created = [await flow.submit({}, on=hf) for _ in range(runs)]
+            people = [asyncio.create_task(answered(place, hf, run, deadline=10 * HANG)) for run in created]
+            for number in range(kills):
+                # So that each of them meets another place of some run.
+                await asyncio.sleep(chance.uniform(0.2, 3.0))
+                if number % 5 == 2:
+                    server.kill()
+                    await asyncio.to_thread(server.start)
+                    continue
+                which = chance.randrange(len(workers))
+                workers[which].kill()
+                workers[which].wait()
+                workers[which] = place.start()
+            await asyncio.gather(*people)
+            for run in created:
+                assert (await flow.result(run, on=hf)).status is RunStatus.completed
+                assert place.happened(run) == dict.fromkeys(EFFECTS, 1)
+                await assert_same(hf, run)
+    finally:
+        for worker in workers:
+            worker.kill()
+            worker.wait()
         server.kill()

@@ -239,15 +239,15 @@ async def test_store_is_never_ahead_of_the_history_and_an_execution_has_one_acti
     flow, entered = Flow("owned"), list[tuple[str, int, int]]()
     append = JournalProjector.append
 
-    async def checked(self: Any, program: Any, unwritten: Unwritten, idle: str = "") -> Any:
+    async def checked(self: Any, program: Any, row: Any, unwritten: Unwritten, idle: str = "") -> Any:
         """What is appended came with an activity, which the history has: its records are no others."""
         assert activity.in_activity()
-        return await append(self, program, unwritten, idle)
+        return await append(self, program, row, unwritten, idle)
 
     enter = NotesDocument.enter
 
-    async def counted(self: NotesDocument, entry: int, execution: Exec) -> None:
-        await enter(self, entry, execution)
+    async def counted(self: NotesDocument, entry: int, execution: Exec, **later: bool) -> None:
+        await enter(self, entry, execution, **later)
         entered.append((execution.scope, execution.node, entry))
 
     monkeypatch.setattr(JournalProjector, "append", checked)
@@ -283,9 +283,9 @@ async def test_many_records_are_appended_before_the_next_node_begins(
     flow, carried = Flow("many"), list[int]()
     append = JournalProjector.append
 
-    async def counted(self: Any, program: Any, unwritten: Unwritten, idle: str = "") -> Any:
+    async def counted(self: Any, program: Any, row: Any, unwritten: Unwritten, idle: str = "") -> Any:
         carried.append(len(unwritten.drafts))
-        return await append(self, program, unwritten, idle)
+        return await append(self, program, row, unwritten, idle)
 
     monkeypatch.setattr(JournalProjector, "append", counted)
 

@@ -37,10 +37,11 @@ class Shop:
     async def script(self, _state: Any, ctx: Context) -> dict[str, Any]:
         who = worker_name.get()
         await ctx.step("ship", lambda: self.ledger.append((who, "ship")), effect="external")
-        if who == "cut":
-            self.entered.set()
-            await self.may_continue.wait()
         try:
+            if who == "cut":
+                self.entered.set()
+                # A worker that hears nothing of the cluster for long cancels it here.
+                await self.may_continue.wait()
             await ctx.step("thank", lambda: self.ledger.append((who, "thank")), effect="external")
         finally:
             if who == "cut":
@@ -49,8 +50,18 @@ class Shop:
 
 
 @pytest.mark.covers("TD-47")
-@pytest.mark.parametrize("lost", ["cluster", "both"])
-async def test_worker_that_was_cut_off_performs_no_further_effect(lost: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("lost", "how"),
+    [
+        ("cluster", "reset"),
+        ("both", "reset"),
+        # Tasks that were given to its connections wait for their own time limit.
+        pytest.param("both", "swallowed", marks=pytest.mark.soak),
+    ],
+)
+async def test_worker_that_was_cut_off_performs_no_further_effect(
+    lost: str, how: str, tmp_path: Path
+) -> None:
     server, shop, store = temporal.own(), Shop(), await address_of("postgres", tmp_path)
     async with Proxy(server.target) as to_cluster, Proxy(_host(store)) as to_store:
         cut_store = to_store.between(store)
@@ -64,6 +75,9 @@ async def test_worker_that_was_cut_off_performs_no_further_effect(lost: str, tmp
                 async with asyncio.timeout(HANG):
                     await shop.entered.wait()
                     for proxy in (to_cluster, to_store) if lost == "both" else (to_cluster,):
+                        if how == "swallowed":
+                            proxy.swallow()
+                            continue
                         proxy.refuse()
                         proxy.cut()
                     async with _as("well", hf, shop.flow):
@@ -76,6 +90,36 @@ async def test_worker_that_was_cut_off_performs_no_further_effect(lost: str, tmp
                         await assert_same(hf, created)
             assert Counter(what for _, what in shop.ledger) == {"ship": 1, "thank": 1}
             assert ("well", "thank") in shop.ledger
+
+
+@pytest.mark.covers("TD-46")
+@pytest.mark.parametrize("seconds", [1, pytest.param(60, marks=pytest.mark.soak)])
+async def test_runs_wait_while_the_store_is_away_and_continue(seconds: float, tmp_path: Path) -> None:
+    server, store, ledger = temporal.own(), await address_of("postgres", tmp_path), list[str]()
+    flow, begun = Flow("patient"), asyncio.Event()
+
+    async def work(_state: Any, ctx: Context) -> None:
+        ledger.append(f"{ctx.run_id} {ctx.node}")
+        begun.set()
+
+    flow.chain(*(flow.node(id=f"n{number}")(work) for number in range(6)))
+    async with (
+        Proxy(_host(store)) as to_store,
+        Holdfast(to_store.between(store), engine=server.address("10s")) as hf,
+        Holdfast(store, engine=server.address("10s")) as well,
+    ):
+        created = [await flow.submit({}, on=well) for _ in range(4)]
+        async with workers(hf, flow), asyncio.timeout(seconds + HANG):
+            await begun.wait()
+            to_store.refuse()
+            to_store.cut()
+            await asyncio.sleep(seconds)
+            assert len(ledger) < 24
+            to_store.clear()
+            for each in created:
+                assert (await settled(flow, well, each)).completed
+                await assert_same(well, each)
+        assert Counter(ledger) == {f"{each} n{number}": 1 for each in created for number in range(6)}
 
 
 @pytest.mark.covers("TD-47")

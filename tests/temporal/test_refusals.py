@@ -126,7 +126,7 @@ async def test_workflow_of_a_run_that_another_engine_has_writes_nothing(sqlite: 
         row = await service.get(created)
         other = Unwritten(row.id, row.key, row.tenant, row.flow, row.version, "temporal://other:7233/x", [])
         with pytest.raises(ProjectionConflictError, match="not by temporal://other:7233/x"):
-            await JournalProjector(service.runtime).append(flow.program(), other)
+            await JournalProjector(service.runtime).append(flow.program(), row, other)
 
 
 async def test_reducer_that_decides_by_chance_is_recorded_with_its_result(sqlite: str, engine: str) -> None:

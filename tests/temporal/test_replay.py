@@ -52,17 +52,15 @@ async def test_records_in_the_store_are_compared_and_never_replaced(sqlite: str,
         unwritten = Unwritten(row.id, row.key, row.tenant, row.flow, row.version, name, drafts)
         projector = JournalProjector(service.runtime)
         # The same ones again change nothing.
-        await projector.append(program, unwritten)
+        await projector.append(program, row, unwritten)
         unwritten.drafts = [msgspec.structs.replace(drafts[0], outcome="fail"), *drafts[1:]]
         with pytest.raises(ProjectionConflictError, match="record 1 of the store is not what"):
-            await projector.append(program, unwritten)
+            await projector.append(program, row, unwritten)
         assert await service.store.read(RunId(waiting.run_id)) == records
 
 
 @pytest.mark.covers("TD-34")
-@pytest.mark.parametrize(
-    "file", golden_histories.files(), ids=lambda file: f"{file.parent.name}-{file.name.partition('.')[0]}"
-)
+@pytest.mark.parametrize("file", golden_histories.files(), ids=golden_histories.name)
 async def test_golden_history_replays_to_the_same_decisions(file: Path) -> None:
     """If it does not: keep the old rule for runs that began with it (golden_histories.py says more)."""
     await golden_histories.replay(golden_histories.read(file))
@@ -70,7 +68,7 @@ async def test_golden_history_replays_to_the_same_decisions(file: Path) -> None:
 
 @pytest.mark.covers("TD-34")
 async def test_changed_decision_is_found_by_a_golden_history(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert {file.parent.name for file in golden_histories.files()} == {"v1", "v2"}
+    assert {file.parent.name for file in golden_histories.files()} == {f"v{n + 1}" for n in range(PROTOCOL)}
     assert len(golden_histories.files()) > 20
     history = golden_histories.read(golden_histories.FOLDER / "asks.json.gz")
     with monkeypatch.context() as planted:

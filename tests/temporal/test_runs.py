@@ -126,7 +126,8 @@ async def test_types_of_the_flow_are_known_to_its_activities_alone(sqlite: str, 
         client = await (await engine_of(hf)).client()
         history = await client.get_workflow_handle(waiting.run_id).fetch_history()
         scheduled = [e.activity_task_scheduled_event_attributes.activity_type.name for e in history.events]
-        assert scheduled.count("holdfast.fit") == 1
+        # The activity that reads the answer fits it.
+        assert (scheduled.count("holdfast.mail"), scheduled.count("holdfast.fit")) == (1, 0)
         await assert_same(hf, waiting.run_id)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -17,16 +18,16 @@ pytestmark = pytest.mark.anyio
 BY_TIME = {"join_any_with_a_late_loser", "join_quorum"}
 
 
-@pytest.mark.covers("TD-12", "TD-2", "TD-6")
-@pytest.mark.parametrize(
-    ("store", "cached", "count"),
-    [
-        ("sqlite", 1000, 1),
-        ("postgres", 0, 3),
-        pytest.param("sqlite", 0, 3, marks=pytest.mark.soak),
-        pytest.param("postgres", 1000, 1, marks=pytest.mark.soak),
-    ],
-)
+IN_TEST = {("sqlite", 1000, 1), ("postgres", 0, 3)}
+"""Of the eight combinations; the others are part of the soak."""
+COMBINED = [
+    pytest.param(*each, marks=() if each in IN_TEST else pytest.mark.soak)
+    for each in product(("sqlite", "postgres"), (0, 1000), (1, 3))
+]
+
+
+@pytest.mark.covers("TD-12", "TD-2", "TD-6", "TD-45")
+@pytest.mark.parametrize(("store", "cached", "count"), COMBINED)
 async def test_flows_of_every_store_end_the_same_on_a_cluster(
     store: str, cached: int, count: int, tmp_path: Path, engine: str
 ) -> None:

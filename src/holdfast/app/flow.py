@@ -34,6 +34,7 @@ T = TypeVar("T")
 
 # Seconds between two looks at a run that another process or task advances: soon at first, then less often.
 LOOK_SOON, LOOK_AGAIN = 0.01, 0.25
+LOOK_HERE = 0.05
 
 
 class Flow(AgentNodes, Generic[State]):
@@ -291,13 +292,31 @@ async def wait_until_idle(service: RunService, run: RunId, wait: float | None) -
     clock = service.runtime.clock
     deadline = None if wait is None else clock.monotonic() + wait
     pause = LOOK_SOON
-    while not await is_idle(service, run):
-        left = pause if deadline is None else min(pause, deadline - clock.monotonic())
-        if left <= 0:
-            return
-        # Its driver may be in another process; not every store notifies of every step.
-        if not await service.store.wait_change(left):
-            pause = min(2 * pause, LOOK_AGAIN)
+    committed, here = asyncio.Event(), False
+    stop = service.runtime.listen(run, committed.set)
+    try:
+        while not await is_idle(service, run):
+            left = pause if deadline is None else min(pause, deadline - clock.monotonic())
+            if left <= 0:
+                return
+            # A run that an engine advances in this process: it is not looked at with the commits of others.
+            here = service.runtime.engine is not None and (here or committed.is_set())
+            if here and await _is_set(committed, left):
+                committed.clear()
+                pause = LOOK_HERE
+            # Its driver may be in another process; not every store notifies of every step.
+            elif here or not await service.store.wait_change(left):
+                pause = min(2 * pause, LOOK_AGAIN)
+    finally:
+        stop()
+
+
+async def _is_set(event: asyncio.Event, seconds: float) -> bool:
+    try:
+        async with asyncio.timeout(seconds):
+            return await event.wait()
+    except TimeoutError:
+        return False
 
 
 async def is_idle(service: RunService, run: RunId) -> bool:

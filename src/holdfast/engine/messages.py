@@ -11,7 +11,7 @@ from holdfast.types.memory import Memory
 from holdfast.types.record import Op
 
 
-class HandlerFinished(msgspec.Struct, kw_only=True):
+class HandlerFinished(msgspec.Struct, kw_only=True, omit_defaults=True):
     """A handler ended. `unknown`: the outcome of its effect is not known (D-15)."""
 
     scope: str

@@ -7,6 +7,7 @@ hold its items, a large value by its blob. A fork's snapshot is self-contained: 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -21,26 +22,31 @@ from holdfast.model.values import DELETED
 
 _DELETED = ("holdfast", "deleted")
 _SEGMENT = "holdfast:segment"
+# Of a frame that has nothing of its own but values.
+_FRAME: dict[str, Any] = {"parent": -1, "kids": 0, "steps": []}
 # Only longer lists are left in the journal (D-27).
 SEGMENT_ITEMS = 64
 
-How = tuple[bool, bool]
-"""(whole, by reference)"""
+How = tuple[bool, bool, bool]
+"""(whole, by reference, brief)"""
 
 Loader = Callable[[str, str, str, Segment], list[Any]]
 """(scope, partition, key, segment) -> the items that its records added."""
 
 
-def dump_position(pos: Position, *, whole: bool = True, by_ref: bool = False) -> dict[str, Any]:
+def dump_position(
+    pos: Position, *, whole: bool = True, by_ref: bool = False, brief: bool = False
+) -> dict[str, Any]:
     """Values stay as they are (frozen); the structs around them become dicts and lists.
 
-    `whole`: with every list written out. `by_ref`: large values as references to their blobs.
+    `whole`: with every list written out. `by_ref`: large values as references to their blobs. `brief`:
+    without fields that have their default.
     """
-    plain = _plain(pos, (whole, by_ref))
-    plain["execs"] = list(plain["execs"].values())
+    plain = _plain(pos, (whole, by_ref, brief))
+    plain["execs"] = list(plain.get("execs", {}).values())
     # A cancellation stays in the inbox until the run has ended (D-32), so it is read again after loading.
     for key in ("cancelling", "cancel_rows"):
-        plain.pop(key)
+        plain.pop(key, None)
     return plain
 
 
@@ -51,14 +57,34 @@ _PARTS = (
 )  # fmt: skip
 
 
+@cache
+def _defaults(kind: type[msgspec.Struct]) -> tuple[tuple[str, Any], ...]:
+    found: list[tuple[str, Any]] = []
+    for field in msgspec.structs.fields(kind):
+        made = field.default_factory
+        found.append((field.name, field.default if made is msgspec.NODEFAULT else made()))
+    return tuple(found)
+
+
+def _set_fields(value: msgspec.Struct) -> dict[str, Any]:
+    return {
+        name: found
+        for name, default in _defaults(type(value))
+        if type(found := getattr(value, name)) is not type(default) or found != default
+    }
+
+
 def _plain(value: Any, how: How) -> Any:
     if value is DELETED:
         return _DELETED
     if isinstance(value, FrameTree):
         return _plain_tree(value, how)
     if isinstance(value, _PARTS):
-        fields = {name: _plain(getattr(value, name), how) for name in value.__struct_fields__}
-        return list(fields.values()) if value.__struct_config__.array_like else fields
+        if value.__struct_config__.array_like:
+            return [_plain(getattr(value, name), how) for name in value.__struct_fields__]
+        if how[2]:
+            return {name: _plain(field, how) for name, field in _set_fields(value).items()}
+        return {name: _plain(getattr(value, name), how) for name in value.__struct_fields__}
     if type(value) is dict:
         return {k: _plain(v, how) for k, v in value.items()}  # type: ignore[misc]
     if type(value) is list:
@@ -79,13 +105,16 @@ def _plain_frame(tree: FrameTree, number: int, how: How) -> dict[str, Any]:
         partition: {key: _plain_value(tree, number, partition, key, v, how) for key, v in inside.items()}
         for partition, inside in frame.over.items()
     }
-    return {
+    plain: dict[str, Any] = {
         "id": frame.id,
         "parent": frame.parent,
         "kids": frame.kids,
         "steps": [_plain(delta, how) for delta in frame.steps],
         "over": over,
     }
+    if how[2]:
+        return {name: field for name, field in plain.items() if _FRAME.get(name, _DELETED) != field}
+    return plain
 
 
 def _plain_value(tree: FrameTree, frame: int, partition: str, key: str, value: Any, how: How) -> Any:
@@ -106,11 +135,12 @@ def load_position(plain: dict[str, Any], *, load: Loader | None = None) -> Posit
     given = dict(plain)
     executions = [dict(e) for e in plain["execs"]]
     given["execs"] = {(e["scope"], e["node"]): e for e in executions}
-    given["timers"] = {k: tuple(v) for k, v in plain["timers"].items()}
+    given["timers"] = {k: tuple(v) for k, v in plain.get("timers", {}).items()}
     scopes = {path: dict(scope) for path, scope in plain["scopes"].items()}
     trees = {path: scope.pop("tree") for path, scope in scopes.items()}
     given["scopes"] = {
-        path: {**scope, "tree": {"values": {}}, "walk": dict(scope["walk"])} for path, scope in scopes.items()
+        path: {**scope, "tree": {"values": {}}, "walk": dict(scope.get("walk", {}))}
+        for path, scope in scopes.items()
     }
     pos = msgspec.convert(given, Position)
     for path, tree in trees.items():

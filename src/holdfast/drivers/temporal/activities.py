@@ -18,13 +18,13 @@ from temporalio.exceptions import ApplicationError, ApplicationErrorCategory
 from holdfast.checkpoint import decode_body, encode_body, pack
 from holdfast.checkpoint.envelope import content_size
 from holdfast.drivers.temporal.execution import ExecCalls, ExecSession
+from holdfast.drivers.temporal.fitted_values import FittedValues
 from holdfast.drivers.temporal.late_reports import LateReports
 from holdfast.drivers.temporal.notes_document import NotesDocument
 from holdfast.drivers.temporal.payloads import (
-    MOST_ITEMS,
     ExecPlace,
-    FitReply,
     FitRequest,
+    Mail,
     MailRequest,
     NodeCall,
     NodeReply,
@@ -34,10 +34,10 @@ from holdfast.drivers.temporal.payloads import (
 )
 from holdfast.drivers.temporal.projection import JournalProjector
 from holdfast.drivers.temporal.unavailable import while_unavailable
-from holdfast.engine.decision import Decision, node_of
+from holdfast.engine.decision import Decision
 from holdfast.engine.messages import EvidenceArrived, HandlerFinished, Message, SubstepDoubted
+from holdfast.engine.step import step
 from holdfast.errors import (
-    EngineError,
     LeaseLostError,
     LimitReachedError,
     ProjectionConflictError,
@@ -45,20 +45,16 @@ from holdfast.errors import (
     ValueTooLargeError,
 )
 from holdfast.model.calls.tasks import OwnedTask
-from holdfast.model.graph import Node
 from holdfast.model.position import Exec
 from holdfast.model.program import Program
-from holdfast.model.record_bodies import ErrorInfo
 from holdfast.runs.driver.evidence_outbox import decode_evidence
 from holdfast.runs.driver.handler_call import HandlerCall
 from holdfast.runs.driver.retryable_errors import failure
 from holdfast.runs.driver.run_inbox import message_of
 from holdfast.runs.driver.runtime import Runtime
-from holdfast.runs.value_checker import TypedValues
 from holdfast.store.rows import RunRow
 from holdfast.telemetry import current_node, log
 from holdfast.types.ids import RunId
-from holdfast.types.record import InboxRow
 from holdfast.types.redaction import begin_hiding, enter_tenant
 from holdfast.types.status import ENDED
 
@@ -82,27 +78,32 @@ class Activities:
     def all(self) -> Sequence[Any]:
         return (self.node, self.project, self.mail, self.admit, self.inspect, self.fit)
 
-    async def _program(self, flow: str, version: str) -> Program:
-        return await self.runtime.find_program(version, flow)
+    async def _open(self, unwritten: Unwritten) -> tuple[Program, RunRow]:
+        """What the workflow leaves out is in the row of the run, whose id is that of the workflow."""
+        row = await self.projector.row(unwritten.run or activity.info().workflow_id or "")
+        if not unwritten.run:
+            unwritten.run, unwritten.key, unwritten.tenant = row.id, row.key, row.tenant
+            unwritten.flow, unwritten.version = row.flow, row.version
+        enter_tenant(unwritten.tenant)
+        return await self.runtime.find_program(unwritten.version, unwritten.flow), row
 
     # ------------------------------------------------------------------ nodes
     @activity.defn(name="holdfast.node")
     async def node(self, raw: bytes) -> bytes:
         """Append what was decided, call the handler, and return what it did."""
         call = decode_body(raw, NodeCall)
-        enter_tenant(call.unwritten.tenant)
-        begin_hiding()
         async with self._beating(), self._typed_errors():
-            program = await self._program(call.unwritten.flow, call.unwritten.version)
-            row = await self.projector.append(program, call.unwritten)
+            program, row = await self._open(call.unwritten)
+            begin_hiding()
+            row = await self.projector.append(program, row, call.unwritten)
             return await self._perform(program, row, call)
 
     async def _perform(self, program: Program, row: RunRow, call: NodeCall) -> bytes:
         wire = Wire(self.runtime.codec_for(program, row.tenant).registry)
-        session = ExecSession(self.runtime, program, row, wire.load(call.position))
+        session = ExecSession(self.runtime, program, row, wire.load(call.position, row.id))
         execution = session.pos.execs[call.scope, call.node]
         notes = NotesDocument(self.runtime.store, call.unwritten, call.scope, call.node, execution.visit)
-        await while_unavailable(partial(notes.enter, call.entry, execution))
+        await while_unavailable(partial(notes.enter, call.entry, execution, later=call.fresh))
         calls = ExecCalls(session, execution, notes, wire)
         if session.pos.skills:
             from holdfast.runs.deployments import load_skills
@@ -151,10 +152,9 @@ class Activities:
     async def project(self, raw: bytes) -> bytes | None:
         """Append what was decided. Returns something if the run, which now waits, has left its limit."""
         asked = decode_body(raw, ProjectRequest)
-        enter_tenant(asked.unwritten.tenant)
         async with self._beating(), self._typed_errors():
-            program = await self._program(asked.unwritten.flow, asked.unwritten.version)
-            row = await self.projector.append(program, asked.unwritten, asked.idle)
+            program, row = await self._open(asked.unwritten)
+            row = await self.projector.append(program, row, asked.unwritten, asked.idle)
             if not asked.idle or row.status in ENDED:
                 return None
             again = activity.info().attempt > 1
@@ -164,10 +164,9 @@ class Activities:
     async def admit(self, raw: bytes) -> None:
         """A run that waited continues when its limit admits it. Tried again by the cluster."""
         asked = decode_body(raw, ProjectRequest)
-        enter_tenant(asked.unwritten.tenant)
         async with self._beating(), self._typed_errors():
-            program = await self._program(asked.unwritten.flow, asked.unwritten.version)
-            row = await self.projector.append(program, asked.unwritten)
+            program, row = await self._open(asked.unwritten)
+            row = await self.projector.append(program, row, asked.unwritten)
             if not await self.projector.enter_limit(row, asked.unwritten):
                 # Expected, so the worker does not log it.
                 raise ApplicationError(
@@ -181,36 +180,41 @@ class Activities:
         """The messages of the run that the workflow has not taken in yet. Read from the store alone: what was
         sent to the workflow by other ways says nothing."""
         asked = decode_body(raw, MailRequest)
-        enter_tenant(asked.unwritten.tenant)
+        brief = not asked.unwritten.run
         async with self._beating(), self._typed_errors():
-            program = await self._program(asked.unwritten.flow, asked.unwritten.version)
+            program, row = await self._open(asked.unwritten)
             # First, so that rows which were used up are not read again.
-            await self.projector.append(program, asked.unwritten)
-            store, taken = self.runtime.store, set(asked.taken)
-            _, rows = await while_unavailable(lambda: store.pending(RunId(asked.unwritten.run)))
-            found: list[tuple[str, Any]] = []
-            for row in rows:
-                if row.id in taken:
-                    continue
-                if row.kind == "late":
-                    found.append(("EvidenceArrived", await self._late(program, asked.unwritten, row)))
-                elif (message := await message_of(store, row)) is not None:
-                    found.append((type(message).__name__, pack(_plain(message))))
-            return msgspec.msgpack.encode(found)
+            await self.projector.append(program, row, asked.unwritten)
+            wire = Wire(self.runtime.codec_for(program, row.tenant).registry)
+            found = await self._messages(row.id, wire, set(asked.taken))
+            mail = Mail([_packed(message, wire) for message in found])
+            if found and asked.position:
+                fits = FittedValues(program, wire)
+                step(program.graph, wire.load(asked.position, row.id), found, self.runtime.store.now(), fits)
+                mail.fits = fits.found
+            return msgspec.msgpack.encode(mail if brief else mail.messages)
 
-    async def _late(self, program: Program, unwritten: Unwritten, row: InboxRow) -> bytes:
-        registry = self.runtime.codec_for(program, unwritten.tenant).registry
-        store, run, intent = self.runtime.store, RunId(unwritten.run), int(row.payload)
-        reports = dict(await while_unavailable(lambda: store.late_reports(run)))
-        evidence = decode_evidence(reports[intent], registry) if intent in reports else None
-        return Wire(registry).late(EvidenceArrived(intent=intent, evidence=evidence, inbox=row.id))
+    async def _messages(self, run: RunId, wire: Wire, taken: set[int]) -> list[Message]:
+        store, found = self.runtime.store, list[Message]()
+        _, rows = await while_unavailable(lambda: store.pending(run))
+        for row in rows:
+            if row.id in taken:
+                continue
+            if row.kind == "late":
+                intent = int(row.payload)
+                reports = dict(await while_unavailable(lambda: store.late_reports(run)))
+                evidence = decode_evidence(reports[intent], wire.registry) if intent in reports else None
+                found.append(EvidenceArrived(intent=intent, evidence=evidence, inbox=row.id))
+            elif (message := await message_of(store, row)) is not None:
+                found.append(message)
+        return found
 
     @activity.defn(name="holdfast.inspect")
     async def inspect(self, raw: bytes) -> bytes:
         """What a lost activity has noted. From now on it can note nothing more."""
         place = decode_body(raw, ExecPlace)
-        enter_tenant(place.unwritten.tenant)
         async with self._beating(), self._typed_errors():
+            await self._open(place.unwritten)
             if self.runtime.engine is not None:
                 self.runtime.engine.figures.lost += 1
             notes = NotesDocument(self.runtime.store, place.unwritten, place.scope, place.node, place.visit)
@@ -221,24 +225,17 @@ class Activities:
     async def fit(self, raw: bytes) -> bytes:
         """Values from outside, as the state's types take them: code of the flow."""
         asked = decode_body(raw, FitRequest)
-        enter_tenant(asked.unwritten.tenant)
         async with self._beating(), self._typed_errors():
-            program = await self._program(asked.unwritten.flow, asked.unwritten.version)
-            wire = Wire(self.runtime.codec_for(program, asked.unwritten.tenant).registry)
-            pos = wire.load(asked.position)
+            program, row = await self._open(asked.unwritten)
+            wire = Wire(self.runtime.codec_for(program, row.tenant).registry)
+            pos = wire.load(asked.position, row.id)
             decision = Decision(program.graph, pos, self.runtime.store.now())
-            execution, fits = pos.execs[asked.scope, asked.node], TypedValues(program)
-            reply = FitReply()
+            execution, fits = pos.execs[asked.scope, asked.node], FittedValues(program, wire)
             if asked.ops is None:
-                node = node_of(program.graph, pos, execution)
-                reply.error = _too_wide(node, execution) or fits.inputs(decision, execution)
+                fits.inputs(decision, execution)
             else:
-                found = fits.ops(decision, execution, wire.unpack_ops(asked.ops))
-                if isinstance(found, ErrorInfo):
-                    reply.error = found
-                else:
-                    reply.ops = wire.pack_ops(found)
-            return encode_body(reply)
+                fits.ops(decision, execution, wire.unpack_ops(asked.ops))
+            return encode_body(fits.found[0][1])
 
     @contextlib.asynccontextmanager
     async def _beating(self) -> AsyncGenerator[None]:
@@ -343,17 +340,8 @@ def _is_given_up() -> bool:
     return found is not None and (found.not_found or found.timed_out)
 
 
-def _too_wide(node: Node, execution: Exec) -> ErrorInfo | None:
-    items = len(execution.items or ())
-    at_once = min(items, node.map.concurrency or items) if node.map is not None else 0
-    if at_once <= MOST_ITEMS:
-        return None
-    text = (
-        f"map node {node.id!r} starts {at_once:,} items together, and a run on a Temporal cluster can start "
-        f"{MOST_ITEMS:,}. Give the map `concurrency=`, or run the flow on the built-in workers."
-    )
-    return ErrorInfo(EngineError.code, EngineError.__name__, text)
-
-
-def _plain(message: Message) -> dict[str, Any]:
-    return {name: getattr(message, name) for name in message.__struct_fields__}
+def _packed(message: Message, wire: Wire) -> tuple[str, Any]:
+    if isinstance(message, EvidenceArrived):
+        return "EvidenceArrived", wire.late(message)
+    plain = {name: getattr(message, name) for name in message.__struct_fields__}
+    return type(message).__name__, pack(plain)

@@ -44,11 +44,16 @@ class NotesDocument:
         self.where = f"run {unwritten.run}"
         self._revision = 0
         self._body = NotesBody()
+        self._later: int | None = None
         self.size = 0
 
-    async def enter(self, entry: int, execution: Exec) -> None:
+    async def enter(self, entry: int, execution: Exec, *, later: bool = False) -> None:
         """Raise the term, with no notes: the run has those of earlier activities. How much live output there
-        was before is noted in the execution. Raises LeaseLostError if this activity was given up before."""
+        was before is noted in the execution. Raises LeaseLostError if this activity was given up before.
+        `later`: with the first note. Until then it has no effect that another activity could repeat."""
+        self._later = entry if later else None
+        if later:
+            return
         while True:
             known, revision = await self._read()
             if known.entry >= entry:
@@ -70,7 +75,7 @@ class NotesDocument:
 
     async def require_current(self) -> None:
         """Raises LeaseLostError if another activity has entered the execution, or this one was given up."""
-        if (await self._read())[1] != self._revision:
+        if self._later is None and (await self._read())[1] != self._revision:
             raise LeaseLostError(f"{self.where}: another worker has this execution")
 
     async def _read(self) -> tuple[NotesBody, int]:
@@ -81,6 +86,8 @@ class NotesDocument:
 
     async def write(self, notes: list[ExecNote], execution: Exec) -> None:
         """Raises LeaseLostError if another activity has entered the execution."""
+        if self._later is not None:
+            await self.enter(self._later, execution)
         emitted = EmittedCount(execution.attempt, execution.chunks, execution.lines)
         if not await self._put(NotesBody(self._body.entry, notes, emitted), self._revision):
             raise LeaseLostError(f"{self.where}: another worker has this execution")

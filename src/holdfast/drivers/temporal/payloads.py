@@ -25,12 +25,13 @@ from holdfast.model.snapshot import dump_position, load_position
 from holdfast.runs.record_codec import RecordCodec
 from holdfast.types.record import Body, Op, Record, Side
 
-PROTOCOL: Final = 2
+PROTOCOL: Final = 3
 """The number of the rules by which new workflows decide. A release that changes a decision, or what an
 activity is given, counts it up and keeps the old rule for workflows that began with it:
 
 1. The lease of a run has term 1, which activities are not told.
 2. Activities are told the term of the lease: a run may be moved, and resumed after it failed.
+3. Activities are given only what they cannot know, and answers are fitted as they are read.
 """
 MOST_ITEMS: Final = 1_000
 """Of a map that begin together: the workflow decides about all of them in one task, within two seconds."""
@@ -55,6 +56,11 @@ class RunStart(msgspec.Struct, kw_only=True):
     term: int = 1  # of the lease
     mail: bool = False  # it begins with a message that waits for it
     queued: bool = False  # it has no place under its limit
+
+    @property
+    def is_brief(self) -> bool:
+        """Activities are given only what they cannot know."""
+        return self.protocol >= 3
 
 
 class Draft(msgspec.Struct, array_like=True):
@@ -87,18 +93,22 @@ class FirstUnwritten(msgspec.Struct, array_like=True):
 
 
 class Unwritten(FirstUnwritten, array_like=True):
-    """Records that are not known to be in the store, with where they go."""
+    """Records that are not known to be in the store, with where they go. In a brief run all but the engine,
+    the records and the term is in the run's row, which the activity reads."""
 
     term: int = 1
 
 
-class NodeCall(msgspec.Struct, kw_only=True):
+class NodeCall(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """`fresh`: no activity of this execution was entered before, and it may be repeated."""
+
     unwritten: Unwritten
     position: bytes
-    scope: str
+    scope: str = ""
     node: int
     entry: int = 0  # counts the activities of the run's nodes
     probe: bool = False
+    fresh: bool = False
 
 
 class ExecNote(msgspec.Struct, array_like=True):
@@ -122,7 +132,7 @@ class ExecNote(msgspec.Struct, array_like=True):
     usage: Usage | None = None
 
 
-class NodeReply(msgspec.Struct, kw_only=True):
+class NodeReply(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Neither `finished` nor `doubted`: the handler waits. `again`: it is entered again at once; `waits`:
     when something has happened in the run that may have changed its budget."""
 
@@ -149,9 +159,12 @@ class ProjectRequest(msgspec.Struct, kw_only=True):
     idle: str = ""
 
 
-class MailRequest(msgspec.Struct, kw_only=True):
+class MailRequest(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """`position`: of a run that asks something, so that answers are fitted as they are read."""
+
     unwritten: Unwritten
-    taken: list[int]
+    taken: list[int] = []
+    position: bytes = b""
 
 
 class ExecPlace(msgspec.Struct, kw_only=True):
@@ -176,6 +189,26 @@ class FitRequest(msgspec.Struct, kw_only=True):
 class FitReply(msgspec.Struct, kw_only=True):
     ops: list[Op] = []
     error: ErrorInfo | None = None
+
+
+class Mail(msgspec.Struct, array_like=True):
+    """Messages of a run by their type, and for a brief run what its step asks about them, in order:
+    (question, reply)."""
+
+    messages: list[tuple[str, Any]] = []
+    fits: list[tuple[bytes, FitReply]] = []
+
+
+_LATER: Final[dict[type, tuple[str, ...]]] = {NodeCall: ("fresh",), MailRequest: ("position",)}
+
+
+def encode_request(request: msgspec.Struct, *, brief: bool) -> bytes:
+    """What an activity is given: in a run that is not brief, the same bytes as in earlier versions."""
+    if brief:
+        return encode_body(request)
+    later = _LATER.get(type(request), ())
+    names = [name for name in request.__struct_fields__ if name not in later]
+    return pack_envelope(encode_packed({name: getattr(request, name) for name in names}))
 
 
 class RecordValue(Opaque, Mapping[str, Any]):
@@ -226,8 +259,15 @@ class Wire:
     def position(self, pos: Position) -> bytes:
         return self.dump(dump_position(pos))
 
-    def load(self, raw: bytes) -> Position:
-        return load_position(self.read(raw))
+    def view(self, pos: Position) -> bytes:
+        """A part of a position, without what an activity knows."""
+        return self.dump(dump_position(msgspec.structs.replace(pos, run=""), brief=True))
+
+    def load(self, raw: bytes, run: str = "") -> Position:
+        """`run`: whose, where a view does not say it."""
+        pos = load_position(self.read(raw))
+        pos.run = pos.run or run
+        return pos
 
     def draft(self, record: Record, body: Body) -> Draft:
         side = b"" if record.side is None else msgspec.msgpack.encode(record.side)
@@ -291,6 +331,11 @@ class Wire:
     def pack_ops(self, ops: list[Op]) -> list[Op]:
         return [(p, k, o, pack(v, self.registry)) for p, k, o, v in ops]
 
+    def question(self, execution: Exec, ops: list[Op] | None) -> bytes:
+        """What a step asks about values from outside, to be compared."""
+        packed = None if ops is None else self.pack_ops(ops)
+        return msgspec.msgpack.encode((execution.scope, execution.node, packed))
+
     def unpack_ops(self, ops: list[Op]) -> list[Op]:
         return [(p, k, o, unpack(v, self.registry)) for p, k, o, v in ops]
 
@@ -333,6 +378,7 @@ def _prepare_types() -> None:
         with suppress(CheckpointCorruptError):
             decode_body(pack_envelope(b"\x90"), body)
     msgspec.msgpack.decode(b"\x90", type=list[ExecNote])
+    msgspec.msgpack.decode(b"\x90", type=Mail)
     msgspec.msgpack.decode(b"\x80", type=Side)
 
 

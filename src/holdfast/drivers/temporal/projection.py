@@ -47,21 +47,17 @@ class JournalProjector:
         self.runtime = runtime
         self.store = runtime.store
 
-    async def row(self, unwritten: Unwritten) -> RunRow:
+    async def row(self, run: str) -> RunRow:
         """Raises RunNotFoundError."""
-        return await self._read_row(RunId(unwritten.run))
-
-    async def _read_row(self, run: RunId) -> RunRow:
-        found = await while_unavailable(lambda: self.store.get_run(run))
+        found = await while_unavailable(lambda: self.store.get_run(RunId(run)))
         if found is None:
             raise RunNotFoundError(f"run {run} is not in the store of this worker.", run=run)
         return found
 
-    async def append(self, program: Program, unwritten: Unwritten, idle: str = "") -> RunRow:
+    async def append(self, program: Program, row: RunRow, unwritten: Unwritten, idle: str = "") -> RunRow:
         """All of the records are in the store when this returns. `idle`: the status of a run that now waits.
         Raises ProjectionConflictError if the store has others, RunEndedError if the run was superseded or
         moved."""
-        row = await self.row(unwritten)
         if row.superseded_by is not None:
             raise RunEndedError(f"run {row.id} was superseded by run {row.superseded_by}.", run=row.id)
         self._require_owner(row, unwritten)
@@ -73,6 +69,7 @@ class JournalProjector:
         if idle and row.status not in ENDED and row.status != idle:
             lease = self._lease(row, unwritten)
             await while_unavailable(lambda: self.store.set_idle(lease, status=RunStatus(idle)))
+            self.runtime.notify(row.id)
         return row
 
     def _require_owner(self, row: RunRow, unwritten: Unwritten) -> None:
@@ -153,7 +150,7 @@ class JournalProjector:
                 crashpoint("after_project")
                 return await self._appended(row, [record for record, _ in fresh])
             # Another activity of this run was faster.
-            found = await self._read_row(row.id)
+            found = await self.row(row.id)
             if found.head == row.head:
                 raise LeaseLostError(f"run {row.id} is not driven by an engine any more", run=row.id)
             row = found
@@ -226,7 +223,10 @@ class JournalProjector:
                 await runtime.preparer.prepare(record.side, facts)
 
     async def _appended(self, row: RunRow, records: list[Record]) -> RunRow:
-        found = await self._read_row(row.id)
+        if all(record.side is None for record in records):
+            # Nothing else of the row has changed.
+            return msgspec.structs.replace(row, head=records[-1].seq)
+        found = await self.row(row.id)
         if self.runtime.arbiter is not None:
             for record in records:
                 for hold in record.side.holds if record.side is not None else ():

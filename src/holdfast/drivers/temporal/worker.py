@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 PAUSE: Final = 0.25
 """Seconds between two looks at the store, if nothing wakes it."""
+GAP: Final = 0.02
+"""Seconds between two looks, at least."""
 AGAIN: Final = 10.0
 """Seconds after which a message that was not taken in is delivered again."""
 RECONCILE: Final = 30.0
@@ -148,6 +150,8 @@ class EngineWorker:
                 if not waiting.done():
                     waiting.cancel()
                 await asyncio.gather(waiting, return_exceptions=True)
+                # Steps of runs are changes too: one look for many of them.
+                await asyncio.wait({stopping}, timeout=GAP)
         finally:
             stopping.cancel()
 

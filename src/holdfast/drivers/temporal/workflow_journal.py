@@ -11,19 +11,22 @@ from temporalio import workflow
 from temporalio.common import RetryPolicy
 
 with workflow.unsafe.imports_passed_through():
-    from holdfast.checkpoint import decode_body, encode_body, unpack
+    from holdfast.checkpoint import decode_body, unpack
+    from holdfast.checkpoint.size_limit import SPILL_OVER
     from holdfast.drivers.temporal.exec_view import fit_view
     from holdfast.drivers.temporal.payloads import (
         Draft,
         FirstUnwritten,
         FitReply,
         FitRequest,
+        Mail,
         MailRequest,
         ProjectRequest,
         RecordRegistry,
         RunStart,
         Unwritten,
         Wire,
+        encode_request,
     )
     from holdfast.engine import messages as engine_messages
     from holdfast.engine.decision import Decision
@@ -64,9 +67,11 @@ class _Fits:
     """Implements `ValueChecker` with what activities have found out. Asked for something else it stops the
     step, which is made again when that is known."""
 
-    def __init__(self) -> None:
+    def __init__(self, wire: Wire, foreseen: list[tuple[bytes, FitReply]]) -> None:
         self.known: list[FitReply] = []
         self._used = 0
+        self._wire = wire
+        self._foreseen = foreseen
 
     def begin(self) -> None:
         self._used = 0
@@ -83,9 +88,23 @@ class _Fits:
 
     def _next(self, execution: Exec, ops: list[Op] | None) -> FitReply:
         if self._used == len(self.known):
-            raise _NeedsFit(execution, ops)
+            reply = self._as_foreseen(execution, ops)
+            if reply is None:
+                raise _NeedsFit(execution, ops)
+            self.known.append(reply)
         self._used += 1
         return self.known[self._used - 1]
+
+    def _as_foreseen(self, execution: Exec, ops: list[Op] | None) -> FitReply | None:
+        """The reply that came with the messages, if this is what was asked there."""
+        if not self._foreseen:
+            return None
+        question, reply = self._foreseen.pop(0)
+        if question != self._wire.question(execution, ops):
+            self._foreseen.clear()
+            return None
+        reply.ops = self._wire.unpack_ops(reply.ops)
+        return reply
 
 
 class WorkflowJournal:
@@ -109,6 +128,8 @@ class WorkflowJournal:
         self._parked: list[Place] = []
         self._inbox: list[Message] = []
         self._taken: set[int] = set()
+        # What was found out about the messages that were read last, at this head of the run.
+        self._foreseen: tuple[int, list[tuple[bytes, FitReply]]] = (-1, [])
         self._lost: dict[str, int] = {}
         self._entries = 0
         # It gave its place under its limit back while it waited.
@@ -138,7 +159,8 @@ class WorkflowJournal:
     # ------------------------------------------------------------------ decisions
     async def _decide(self, messages: list[Message]) -> Decision:
         """One step of the engine; where values have to be fitted to types of the flow, in several tries."""
-        fits = _Fits() if self._start.typed else None
+        (head, foreseen), self._foreseen = self._foreseen, (-1, [])
+        fits = _Fits(self._wire, foreseen if head == self._pos.head else []) if self._start.typed else None
         backup = self._wire.position(self._pos) if fits is not None and self._may_fit(messages) else None
         while True:
             try:
@@ -151,14 +173,12 @@ class WorkflowJournal:
                 assert backup is not None
                 request = FitRequest(
                     unwritten=self._unwritten([]),
-                    position=self._wire.position(fit_view(self._pos, needed.execution)),
+                    position=self._dump_view(fit_view(self._pos, needed.execution)),
                     scope=needed.execution.scope,
                     node=needed.execution.node,
                     ops=None if needed.ops is None else self._wire.pack_ops(needed.ops),
                 )
-                reply = decode_body(
-                    await self._steady(self._store_call("holdfast.fit", encode_body(request))), FitReply
-                )
+                reply = decode_body(await self._steady(self._store_call("holdfast.fit", request)), FitReply)
                 reply.ops = self._wire.unpack_ops(reply.ops)
                 fits.known.append(reply)
                 # A step that was stopped has changed the position in part.
@@ -189,8 +209,13 @@ class WorkflowJournal:
         self._drafts += [self._wire.draft(record, body) for record, body in decision.records]
 
     # ------------------------------------------------------------------ the store
+    def _dump_view(self, view: Position) -> bytes:
+        return self._wire.view(view) if self._start.is_brief else self._wire.position(view)
+
     def _unwritten(self, drafts: list[Draft]) -> Unwritten:
         start = self._start
+        if start.is_brief:
+            return Unwritten("", 0, "", "", "", start.engine, drafts, start.term)
         fields = (start.run, start.key, start.tenant, start.flow, start.version, start.engine, drafts)
         if start.protocol < 2:
             return cast("Unwritten", FirstUnwritten(*fields))
@@ -210,7 +235,7 @@ class WorkflowJournal:
             drafts = self._drafts[:MAX_DRAFTS]
             last = len(drafts) == len(self._drafts)
             request = ProjectRequest(unwritten=self._unwritten(drafts), idle=idle if last else "")
-            found = await self._store_call("holdfast.project", encode_body(request))
+            found = await self._store_call("holdfast.project", request)
             self._acknowledge(drafts)
             if last:
                 return found
@@ -219,13 +244,13 @@ class WorkflowJournal:
     async def _admit(self) -> None:
         drafts = list(self._drafts)
         request = ProjectRequest(unwritten=self._unwritten(drafts))
-        await self._store_call("holdfast.admit", encode_body(request), _SOON)
+        await self._store_call("holdfast.admit", request, _SOON)
         self._acknowledge(drafts)
 
-    async def _store_call(self, name: str, raw: bytes, retry: RetryPolicy = _PATIENT) -> bytes:
+    async def _store_call(self, name: str, request: msgspec.Struct, retry: RetryPolicy = _PATIENT) -> bytes:
         return await workflow.execute_activity(
             name,
-            raw,
+            encode_request(request, brief=self._start.is_brief),
             result_type=bytes,
             start_to_close_timeout=FOREVER,
             heartbeat_timeout=timedelta(seconds=self._start.heartbeat),
@@ -236,10 +261,16 @@ class WorkflowJournal:
         self._mail = 0
         drafts = list(self._drafts)
         request = MailRequest(unwritten=self._unwritten(drafts), taken=sorted(self._taken))
-        raw = await self._store_call("holdfast.mail", encode_body(request))
+        head = self._pos.head
+        if self._start.is_brief and self._start.typed and self._pos.holds:
+            position = self._wire.view(self._pos)
+            request.position = position if len(position) <= SPILL_OVER else b""
+        raw = await self._store_call("holdfast.mail", request)
         self._acknowledge(drafts)
         found: list[Message] = []
-        for name, packed in msgspec.msgpack.decode(raw):
+        mail = self._mail_of(raw)
+        self._foreseen = (head, mail.fits)
+        for name, packed in mail.messages:
             message: Any
             if name == "EvidenceArrived":
                 message = self._wire.read_late(packed)
@@ -248,3 +279,8 @@ class WorkflowJournal:
             self._taken.add(message.inbox)
             found.append(message)
         return found
+
+    def _mail_of(self, raw: bytes) -> Mail:
+        if self._start.is_brief:
+            return msgspec.msgpack.decode(raw, type=Mail)
+        return Mail(msgspec.msgpack.decode(raw))

@@ -17,12 +17,20 @@ with workflow.unsafe.imports_passed_through():
     from holdfast.checkpoint.size_limit import SPILL_OVER
     from holdfast.drivers.temporal.exec_view import add_budget_view, exec_view
     from holdfast.drivers.temporal.notes import apply_note
-    from holdfast.drivers.temporal.payloads import PROTOCOL, ExecNote, ExecPlace, NodeCall, NodeReply
+    from holdfast.drivers.temporal.payloads import (
+        PROTOCOL,
+        ExecNote,
+        ExecPlace,
+        NodeCall,
+        NodeReply,
+        encode_request,
+    )
     from holdfast.drivers.temporal.workflow_journal import FINAL, FOREVER, Place, WorkflowJournal
     from holdfast.engine.decision import Decision
     from holdfast.engine.messages import HandlerFinished, HandlerLost, TimerFired
     from holdfast.errors import ExpressionError
     from holdfast.model.apply import apply_record
+    from holdfast.model.graph import Node
     from holdfast.model.idempotency_keys import idempotency_key
     from holdfast.model.position import SETTLED, Exec, Position, waits_inside, wakes_of
     from holdfast.model.record_bodies import ErrorInfo, IntentBody
@@ -94,7 +102,7 @@ class WorkflowNodes(WorkflowJournal):
         two seconds."""
         if len(starts) < _FEW:
             return _AT_ONCE
-        size = min(len(self._wire.position(self._view(starts[0]))), SPILL_OVER) + _HEAD
+        size = min(len(self._dump_view(self._view(starts[0]))), SPILL_OVER) + _HEAD
         return max(1, min(MAX_MESSAGE // size, _AT_ONCE))
 
     def _is_full(self) -> bool:
@@ -168,16 +176,17 @@ class WorkflowNodes(WorkflowJournal):
             drafts = list(self._drafts)
             call = NodeCall(
                 unwritten=self._unwritten(drafts),
-                position=self._wire.position(self._view(execution)),
+                position=self._dump_view(self._view(execution)),
                 scope=place[0],
                 node=place[1],
                 entry=entry,
                 probe=probe,
+                fresh=not probe and self._is_fresh(execution, node),
             )
             limit = timedelta(microseconds=node.timeout + 60_000_000) if node.timeout else FOREVER
             raw: bytes = await workflow.execute_activity(
                 "holdfast.node",
-                encode_body(call),
+                encode_request(call, brief=self._start.is_brief),
                 result_type=bytes,
                 start_to_close_timeout=limit,
                 heartbeat_timeout=timedelta(seconds=self._start.heartbeat),
@@ -193,6 +202,15 @@ class WorkflowNodes(WorkflowJournal):
                 self._broken = error.cause
                 return
             await self._was_lost(place, visit, entry, error)
+
+    def _is_fresh(self, execution: Exec, node: Node) -> bool:
+        """Nothing of it was noted by an earlier activity: it notes itself with its first effect."""
+        return (
+            node.effect in REPEATABLE
+            and execution.attempt == 1
+            and not (execution.subs or execution.step_intents or self._start.serial)
+            and f"{execution.scope}/{execution.node}/{execution.visit}" not in self._lost
+        )
 
     def _view(self, execution: Exec) -> Position:
         view = exec_view(self._pos, execution)
@@ -227,7 +245,7 @@ class WorkflowNodes(WorkflowJournal):
         where = ExecPlace(
             unwritten=self._unwritten([]), scope=place[0], node=place[1], visit=visit, entry=entry
         )
-        raw = await self._store_call("holdfast.inspect", encode_body(where))
+        raw = await self._store_call("holdfast.inspect", where)
         execution = self._pos.execs.get(place)
         if execution is None or execution.visit != visit:
             return

@@ -11,7 +11,8 @@ from __future__ import annotations
 import asyncio
 import tomllib
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -97,8 +98,13 @@ class Counting:
         return StageOutcome(context_updates={"count": count}, notes=f"counted to {count}")
 
 
-async def live(hf: Holdfast, case: Case, folder: Path) -> tuple[PipelineResult, Scripted]:
-    """Until it has ended, with every answer given in turn."""
+async def live(
+    hf: Holdfast,
+    case: Case,
+    folder: Path,
+    worker: Callable[[Runner], AbstractAsyncContextManager[object]] = nullcontext,
+) -> tuple[PipelineResult, Scripted]:
+    """Until it has ended, with every answer given in turn. `worker`: for the runs of this runner."""
     backend = Scripted(case)
     runner = Runner(hf, backend=backend, logs_root=folder / "logs",
                     registry=HandlerRegistry({"count": Counting()}))  # fmt: skip
@@ -107,16 +113,21 @@ async def live(hf: Holdfast, case: Case, folder: Path) -> tuple[PipelineResult, 
     if "workspace=worktree" in case.source:
         git(work, "init", "--quiet")
     given = {"internal.workdir": str(work), **case.given}
-    result = await runner.run(case.path, context=given)
-    for answer in case.answers:
-        result = await _answered(hf, runner, result, answer)
+    async with worker(runner):
+        result = await runner.run(case.path, context=given)
+        for answer in case.answers:
+            result = await _answered(hf, runner, result, answer)
     return result, backend
 
 
 async def _answered(hf: Holdfast, runner: Runner, result: PipelineResult, answer: str) -> PipelineResult:
     gate, _, choice = (part.strip() for part in answer.partition(":"))
     service = await hf.service()
-    (hold,) = [each for each in result.holds if each.node == gate]
+    found = [each for each in result.holds if each.node == gate]
+    if choice == NOBODY and not found:
+        # It has expired already.
+        return await runner.resume(result.run_id)
+    (hold,) = found
     if choice != NOBODY:
         await service.answer(hold.id, choice)
         return await runner.resume(result.run_id)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
+import os
 import shutil
 from collections.abc import AsyncIterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +16,9 @@ import pytest
 
 from holdfast import Holdfast, Worker
 from holdfast.attractor.context import PipelineContext
-from holdfast.attractor.directory_sync import DIRECTORY_SYNCS
+from holdfast.attractor.directory_sync import DIRECTORY_SYNCS, DirectorySync, JournalFollower
 from holdfast.attractor.export import export_directory
+from holdfast.attractor.outcome import StageOutcome
 from holdfast.attractor.runner import Runner
 from holdfast.errors import LeaseLostError
 from holdfast.frontends.dot.document import Stage
@@ -97,3 +101,57 @@ async def test_an_attendant_that_stumbles_is_informed_of_and_the_run_goes_on(
     assert found.succeeded
     assert lines[-1] == "PipelineCompleted"
     assert "could not be updated: no such key" in caplog.text
+
+
+@pytest.mark.covers("TD-39")
+async def test_another_process_leaves_the_files_of_a_stage_under_way_to_its_worker(
+    hf: Holdfast, tmp_path: Path
+) -> None:
+    begun, goes_on, visits = asyncio.Event(), asyncio.Event(), count(1)
+
+    async def answer(node: Stage, prompt: str, context: PipelineContext) -> StageOutcome:
+        if next(visits) == 1:
+            return StageOutcome(preferred_label="again")
+        begun.set()
+        await goes_on.wait()
+        return StageOutcome(preferred_label="well")
+
+    text = dot("a;", "start -> a; a -> a [label=again]; a -> done [label=well]")
+    running = asyncio.create_task(Runner(hf, backend=answer, logs_root=tmp_path / "live").run(text))
+    await begun.wait()
+    service = await hf.service()
+    (driver,) = service.runtime.drivers.values()
+    program, row = driver.session.program, driver.session.row
+    codec = service.runtime.codec_for(program)
+    follower = JournalFollower(service.store, service.runtime.blobs, codec, program.graph, row, every=True)
+    amid = (await follower.read_new()).take()
+    # Of the first visit: its files have the number of the visit, but its status has not.
+    assert Path("a/visits/1.verdict.json") in amid
+    assert Path("a/status.json") not in amid
+    goes_on.set()
+    assert (await running).succeeded
+    after = (await follower.read_new()).take()
+    assert {Path("a/status.json"), Path("a/visits/2.verdict.json")} <= set(after)
+
+
+@pytest.mark.covers("TD-39")
+async def test_processes_of_one_machine_write_a_shared_directory_one_at_a_time(
+    hf: Holdfast, tmp_path: Path
+) -> None:
+    done = await Runner(hf, logs_root=tmp_path / "live").run(line("a;", "a"))
+    service, root = await hf.service(), tmp_path / "live"
+    row = await service.get(done.run_id)
+    program = await service.runtime.find_program(row.version, row.flow)
+    codec = service.runtime.codec_for(program)
+    follower = JournalFollower(service.store, service.runtime.blobs, codec, program.graph, row, every=True)
+    (root / "checkpoint.json").unlink()
+    handle = os.open(root, os.O_RDONLY)
+    fcntl.flock(handle, fcntl.LOCK_EX)
+    writing = asyncio.create_task(DirectorySync(follower, 1).write())
+    await until(lambda: follower.head >= 0)
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert not (root / "checkpoint.json").exists()
+    os.close(handle)
+    await writing
+    assert checkpoint(root)["status"] == "completed"

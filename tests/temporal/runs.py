@@ -33,12 +33,12 @@ async def workers(
         address = str(hf._given)
         made = [await stack.enter_async_context(_worker(hf, flows, cached))]
         for _ in range(count - 1):
-            other = await stack.enter_async_context(Holdfast(address, engine=_text(first)))
+            other = await stack.enter_async_context(Holdfast(address, engine=text_of(first)))
             made.append(await stack.enter_async_context(_worker(other, flows, cached)))
         yield made
 
 
-def _text(engine: TemporalEngine) -> str:
+def text_of(engine: TemporalEngine) -> str:
     address = engine.cluster.address
     return f"{address.name}?heartbeat={address.heartbeat:g}s"
 

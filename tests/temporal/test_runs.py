@@ -14,8 +14,8 @@ from temporalio.client import WorkflowFailureError
 from temporalio.exceptions import CancelledError
 
 from holdfast import Context, Flow, Holdfast, Worker
-from holdfast.drivers.temporal.client import queue_of
 from holdfast.drivers.temporal.reconcile import end_closed_runs
+from holdfast.drivers.temporal.task_queues import queue_of
 from holdfast.errors import EngineError, RunBusyError
 from holdfast.store.rows import RunFilter
 from holdfast.types.ids import RunId

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from datetime import datetime
 from functools import cached_property
 from threading import Thread
@@ -20,10 +21,11 @@ from holdfast.runs.claim_run import WaitCallback, claim_in_turn
 from holdfast.runs.driver.handler_result import build_state
 from holdfast.runs.limits.run_limits import QueuedRun, held_limits, set_held_limits
 from holdfast.runs.service import RunService
-from holdfast.store.rows import RunRow
+from holdfast.store.rows import Claim, RunRow
 from holdfast.types.clock import to_datetime
 from holdfast.types.event import Event
 from holdfast.types.ids import DEFAULT_TENANT, RunId
+from holdfast.types.lease import Lease
 from holdfast.types.status import ENDED, RunStatus
 
 if TYPE_CHECKING:
@@ -343,8 +345,9 @@ async def advance(
     waits: WaitCallback | None = None,
 ) -> Result:
     """Claim the run, in its turn (`claim_in_turn`), and drive it until it ends or parks."""
-    if service.runtime.engine is not None and is_on_engine(service, await service.get(run)):
-        await wait_until_idle(service, run, None)
+    if service.runtime.engine is not None and is_on_engine(service, row := await service.get(run)):
+        async with _beside(service, program, row):
+            await wait_until_idle(service, run, None)
         return await result_of(service, program, run)
     claim = await claim_in_turn(service, run, created=created, waits=waits)
     if isinstance(claim, RunRow):
@@ -353,6 +356,14 @@ async def advance(
     if claim.run.version != program.version:
         program = await service.runtime.find_program(claim.run.version, claim.run.flow)
     return await make_result(service, program, run, status, pos)
+
+
+def _beside(service: RunService, program: Program, row: RunRow) -> AbstractAsyncContextManager[None]:
+    """What a process that follows a run of an engine does beside it."""
+    if program.beside is None or program.version != row.version:
+        return nullcontext()
+    service.runtime.register(program)
+    return program.beside(service.runtime, Claim(Lease(row.id, row.key, row.term, row.worker or ""), row))
 
 
 async def result_of(service: RunService, program: Program, run: RunId) -> Result:

@@ -39,6 +39,7 @@ _STATUS = {RunStatus.completed: "completed", RunStatus.failed: "failed", RunStat
 
 
 _NOT_COMPARED: Final = frozenset({"at", "cycle", "here", "change"})
+DETACH: Final = "stack.child_detach"
 STARTING = "start child"
 """The manager's sub-step under which the journal records the child's id."""
 

@@ -8,22 +8,24 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from holdfast.attractor.branch_files import FOLDER as BRANCHES
-from holdfast.attractor.child_runs import STARTING, cancel_child
+from holdfast.attractor.child_runs import DETACH, STARTING, cancel_child
 from holdfast.attractor.continuation import Continuation
 from holdfast.attractor.directory_owner import Owner, read_owner, write_owner
 from holdfast.attractor.processes import kill_all
 from holdfast.attractor.run_directory import Facts, RunDirectory
-from holdfast.attractor.run_files import CHECKPOINT, is_refused, logs_root, write_or_raise
-from holdfast.attractor.stored_source import shared_stages
+from holdfast.attractor.run_files import CHECKPOINT, is_refused, logs_root, make_private, write_or_raise
+from holdfast.attractor.stored_source import pipeline_of, shared_stages
 from holdfast.attractor.worktree_folders import remove_worktrees
 from holdfast.checkpoint.fold import begin as brought_by
 from holdfast.errors import HoldfastError
@@ -35,6 +37,7 @@ from holdfast.runs.service import RunService
 from holdfast.telemetry import log
 from holdfast.types.ids import RunId
 from holdfast.types.record import Kind, Record
+from holdfast.types.status import PARKED
 
 if TYPE_CHECKING:
     from holdfast.runs.blobs import BlobStore
@@ -46,6 +49,9 @@ if TYPE_CHECKING:
 
 PAUSE = 0.05
 """Seconds between two writes: steps that follow each other quicker share one."""
+LOOK = 0.25
+"""Seconds between two looks at a run that other processes advance as well."""
+_LOCKED = 0.01
 _KEPT = 64
 # Their own: the loop's threads may all be busy with handlers for a long time.
 _WRITERS = ThreadPoolExecutor(2, thread_name_prefix="holdfast-directories")
@@ -54,14 +60,24 @@ _WRITERS = ThreadPoolExecutor(2, thread_name_prefix="holdfast-directories")
 class JournalFollower:
     """Reads a run's journal from where it stopped, and says which files have changed."""
 
-    def __init__(self, store: Store, blobs: BlobStore, codec: RecordCodec, graph: Graph, row: RunRow) -> None:
-        self.store, self._blobs, self._codec = store, blobs.of(row.tenant), codec
+    def __init__(
+        self,
+        store: Store,
+        blobs: BlobStore,
+        codec: RecordCodec,
+        graph: Graph,
+        row: RunRow,
+        *,
+        every: bool = False,
+    ) -> None:
+        """`every`: as of a `RunDirectory`."""
+        self.store, self._blobs, self._codec, self.every = store, blobs.of(row.tenant), codec, every
         self._graph, self.row = graph, row
         self.directory: RunDirectory | None = None
         self.last_event = 0
         """The number of the last event that the directory includes."""
         self.children: dict[str, str] = {}
-        """Child runs of running managers, by the manager's place."""
+        """Child runs of running managers that end with them, by the manager's place."""
         self.left_waits: list[str] = []
         """Where the run waited, for a person or a time, and has continued since (`change_key`)."""
 
@@ -95,9 +111,16 @@ class JournalFollower:
         """Keep the child of a manager while the manager runs."""
         place = record.scope + record.node
         if isinstance(body, SubstepBody) and body.name == STARTING and isinstance(body.value, str):
-            self.children[place] = body.value
+            if not self._is_detached(record.node):
+                self.children[place] = body.value
         elif record.kind == Kind.step:
             self.children.pop(place, None)
+
+    def _is_detached(self, manager: str) -> bool:
+        """Whether the child of this stage goes on without its manager."""
+        pipeline = pipeline_of(self._graph.spec)
+        stage = pipeline.stages.get(manager)
+        return stage is not None and stage.flag(DETACH, default=pipeline.flag(DETACH))
 
     async def _begin(self, record: Record, body: Any) -> None:
         pos = await begin(self._graph, self._codec, self.row.id, record, self.store, self._blobs)
@@ -110,7 +133,8 @@ class JournalFollower:
             started_at=self.row.created_at,
             shared=shared_stages(self._graph.spec),
         )
-        self.directory = RunDirectory(facts, pos, brought_by(record, body).executions)
+        brought = brought_by(record, body).executions
+        self.directory = RunDirectory(facts, pos, brought, every=self.every)
 
     @property
     def root(self) -> Path:
@@ -162,15 +186,27 @@ class DirectorySync:
         directory = self.follower.directory
         return directory is not None and directory.pos.status == "completed"
 
+    @property
+    def is_broken(self) -> bool:
+        return self._broken
+
     def wake(self) -> None:
         self._woken.set()
 
     async def follow(self) -> None:
         while not self._broken:
-            await self._woken.wait()
+            await self._changed()
             self._woken.clear()
             await self.write()
             await asyncio.sleep(PAUSE)
+
+    async def _changed(self) -> None:
+        if not self.follower.every:
+            await self._woken.wait()
+            return
+        # Other processes advance it as well. Not every store notifies of every step.
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._woken.wait(), LOOK)
 
     async def write(self) -> None:
         """Bring the directory up to date with the journal. Errors are logged, and the run continues."""
@@ -205,8 +241,16 @@ class DirectorySync:
 
     async def _write_files(self, directory: RunDirectory) -> None:
         root = self.follower.root
+        if self.follower.every:
+            async with _locked(root):
+                # Again: another process may have written newer files meanwhile.
+                await self.follower.read_new()
+                await self._write_pages(root, directory.take())
+            return
         whole = self._fresh and not _follows(root, directory)
-        pages = directory.take(whole=whole)
+        await self._write_pages(root, directory.take(whole=whole))
+
+    async def _write_pages(self, root: Path, pages: Mapping[Path, str]) -> None:
         loop = asyncio.get_running_loop()
         self._broken = not await loop.run_in_executor(_WRITERS, self._write_own, root, pages)
         self._fresh = False
@@ -235,6 +279,24 @@ class DirectorySync:
             await self._reached.wait_for(lambda: self._written >= number or self._broken)
 
 
+@contextlib.asynccontextmanager
+async def _locked(root: Path) -> AsyncGenerator[None]:
+    """Of the processes of this machine one writes the directory at a time. Raises OSError."""
+    make_private(root)
+    handle = os.open(root, os.O_RDONLY)
+    try:
+        while True:
+            try:
+                flock(handle, LOCK_EX | LOCK_NB)
+                break
+            except BlockingIOError:
+                # No thread waits for it: the other process may need this one's.
+                await asyncio.sleep(_LOCKED)
+        yield
+    finally:
+        os.close(handle)
+
+
 def write_files(root: Path, pages: Mapping[Path, str]) -> None:
     """Checkpoints are written last and durably: a checkpoint must not refer to files that are missing. Those
     of branches are not synced: what they lack is done again, or asked about."""
@@ -252,11 +314,37 @@ def _follows(root: Path, directory: RunDirectory) -> bool:
     return msgspec.json.encode(directory.facts.run) in found
 
 
+async def _stop_left(runtime: Runtime, sync: DirectorySync) -> None:
+    """What a dead worker's stages left of a run that has ended: commands of this machine, and children."""
+    if sync.follower.directory is not None:
+        await asyncio.to_thread(kill_all, sync.follower.root)
+        for child in sync.follower.children.values():
+            await cancel_child(RunService(runtime), child)
+
+
+class _Use:
+    """The directory of a run that an engine advances, while a stage or a reader here needs it."""
+
+    def __init__(self, sync: DirectorySync, stop: Callable[[], None]) -> None:
+        self.sync = sync
+        self.count = 0
+        self._stop = stop
+        self._task = asyncio.create_task(sync.follow())
+
+    async def close(self) -> None:
+        self._stop()
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        await self.sync.leave()
+
+
 class DirectorySyncs:
     """The directories of this process, by run. The state of a waiting run is kept until it resumes."""
 
     def __init__(self) -> None:
         self._live: dict[RunId, DirectorySync] = {}
+        # Of runs that an engine advances.
+        self._uses: dict[RunId, _Use] = {}
         self._kept: OrderedDict[RunId, JournalFollower] = OrderedDict()
 
     def of(self, run: str) -> DirectorySync | None:
@@ -270,13 +358,12 @@ class DirectorySyncs:
 
     @contextlib.asynccontextmanager
     async def beside(self, runtime: Runtime, claim: Claim) -> AsyncGenerator[None]:
+        if runtime.engine is not None and claim.lease.worker == runtime.engine.name:
+            async with self._shared(runtime, claim):
+                yield
+            return
         run = claim.run.id
-        writes = not is_refused(runtime)
-        if not writes:
-            log.info("the directory of run %s is not written, because the store is encrypted", run)
-        sync = DirectorySync(
-            self._follower(runtime, claim), claim.lease.term, writes=writes, services=runtime
-        )
+        sync = self._made(runtime, claim)
         self._live[run] = sync
         # Before the first stage runs: no stage may find its files from an earlier visit.
         await sync.write()
@@ -303,23 +390,65 @@ class DirectorySyncs:
                 # A dead worker's commands may still run; their stages need not be entered again.
                 if sync.completed:
                     await asyncio.to_thread(remove_worktrees, sync.follower.root)
-                if claim.lease.term > 1 and sync.follower.directory is not None:
-                    await asyncio.to_thread(kill_all, sync.follower.root)
-                    for child in sync.follower.children.values():
-                        await cancel_child(RunService(runtime), child)
+                if claim.lease.term > 1:
+                    await _stop_left(runtime, sync)
             if self._live.get(run) is sync:
                 del self._live[run]
 
-    def _follower(self, runtime: Runtime, claim: Claim) -> JournalFollower:
+    @contextlib.asynccontextmanager
+    async def _shared(self, runtime: Runtime, claim: Claim) -> AsyncGenerator[None]:
+        """Of a run that an engine advances: its stages run in several processes, and several of them here at
+        once. Each process that runs a stage, or follows the run, keeps the directory on its machine."""
+        run = claim.run.id
+        use = self._uses.get(run)
+        if use is None:
+            sync = self._made(runtime, claim, every=True)
+            use = self._uses[run] = _Use(sync, runtime.listen(run, sync.wake))
+            self._live[run] = sync
+        use.count += 1
+        try:
+            await use.sync.write()
+            if claim.run.status in PARKED:
+                await tell_watchers(runtime, change_key(claim.run), claim.run.tenant)
+            yield
+            await use.sync.write()
+        finally:
+            use.count -= 1
+            if not use.count and self._uses.get(run) is use:
+                del self._uses[run], self._live[run]
+                if use.sync.is_broken:
+                    # Read anew by the next stage.
+                    self._kept.pop(run, None)
+                await use.close()
+                if use.sync.ended:
+                    self._kept.pop(run, None)
+                    if use.sync.completed:
+                        await asyncio.to_thread(remove_worktrees, use.sync.follower.root)
+                    await _stop_left(runtime, use.sync)
+
+    def _made(self, runtime: Runtime, claim: Claim, *, every: bool = False) -> DirectorySync:
+        writes = not is_refused(runtime)
+        if not writes:
+            text = "the directory of run %s is not written, because the store is encrypted"
+            log.info(text, claim.run.id)
+        follower = self._follower(runtime, claim, every=every)
+        return DirectorySync(follower, claim.lease.term, writes=writes, services=runtime)
+
+    def _follower(self, runtime: Runtime, claim: Claim, *, every: bool) -> JournalFollower:
         row = claim.run
         found = self._kept.get(row.id)
         # After a migration the graph is another one, and the files must be derived again from the start.
-        if found is not None and found.store is runtime.store and found.row.version == row.version:
+        if (
+            found is not None
+            and found.store is runtime.store
+            and found.row.version == row.version
+            and (found.every is every)
+        ):
             self._kept.move_to_end(row.id)
             return found
         program = runtime.programs[row.version]
         codec = runtime.codec_for(program, row.tenant)
-        found = JournalFollower(runtime.store, runtime.blobs, codec, program.graph, row)
+        found = JournalFollower(runtime.store, runtime.blobs, codec, program.graph, row, every=every)
         self._kept[row.id] = found
         while len(self._kept) > _KEPT:
             self._kept.popitem(last=False)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -17,6 +18,7 @@ from holdfast.attractor.interviewers import (
     inform,
     name_of,
 )
+from holdfast.attractor.stored_source import pipeline_of
 from holdfast.errors import HoldDecidedError
 from holdfast.frontends.dot.document import Pipeline
 from holdfast.frontends.dot.handler_kinds import kind_of
@@ -25,8 +27,12 @@ from holdfast.runs.service import RunService
 from holdfast.telemetry import log
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import RunId
-from holdfast.types.status import HoldStatus
+from holdfast.types.status import HoldStatus, RunStatus
 from holdfast.types.terms import operator
+
+if TYPE_CHECKING:
+    from holdfast.app.result import Result
+    from holdfast.model.program import Program
 
 CHANNEL, KIND = "interviewer", "wait.human"
 _POLL_SECONDS = 0.01
@@ -59,6 +65,7 @@ async def _opened(visit: StageVisit, asking: asyncio.Future[Any]) -> HoldRow | N
     ctx, service = visit.ctx, service_here()
     # Polled: the commit of the question sends no signal to this task.
     while not asking.done():
+        await ctx.committed()
         for hold in await service.holds(ctx.run_id):
             if (hold.scope, hold.node, hold.visit) == (ctx.scope, ctx.node, ctx.visit):
                 return hold
@@ -88,12 +95,34 @@ async def decide(
 
 async def interview_open(
     service: RunService, run: RunId, pipeline: Pipeline, interviewer: Interviewer
-) -> None:
-    """Ask the open gates of a run, one by one, that were entered without an interviewer."""
+) -> bool:
+    """Ask the open gates of a run, one by one, that were entered without an interviewer. Returns whether one
+    of them is decided."""
+    decided = False
     for hold in await service.holds(run):
         stage = pipeline.stages.get(hold.node)
         if stage is None or kind_of(stage) != KIND:
             continue
         gate = gate_of(stage, pipeline)
         answer = await ask_with_timeout(interviewer, gate.question({"run": run, "hold": hold.id}))
-        await decide(service.people, gate, hold, interviewer, answer)
+        decided |= await decide(service.people, gate, hold, interviewer, answer)
+    return decided
+
+
+async def advance_and_interview(
+    service: RunService,
+    program: Program,
+    run: RunId,
+    interviewer: Interviewer | None,
+    advance: Callable[[], Awaitable[Result]],
+) -> Result:
+    """The stages of a run on an engine are in other processes: the one that follows it has the interviewer,
+    and asks whenever the run waits."""
+    result, pipeline = await advance(), pipeline_of(program.graph.spec)
+    while interviewer is not None and service.runtime.engine is not None:
+        if result.status is not RunStatus.pending_input:
+            break
+        if not await interview_open(service, run, pipeline, interviewer):
+            break
+        result = await advance()
+    return result

@@ -3,8 +3,6 @@ Conversations are not in it: the journal has them, a checkpoint file does not.
 
 Only what a record changes is computed again; values of the context are kept in encoded form, as they are
 written to the file.
-
-Also the position of a walk at the top level, by the names of its stages, for checkpoint files.
 """
 
 from __future__ import annotations
@@ -56,63 +54,15 @@ from holdfast.attractor.stage_outputs import (
     visit_file,
 )
 from holdfast.attractor.status_file import NAME, status_fields
+from holdfast.attractor.walk_position import WalkPosition
 from holdfast.checkpoint.visit import Visit
 from holdfast.model.events import graph_at
 from holdfast.model.graph import Graph, NodeKind
-from holdfast.model.position import Position, Scope
+from holdfast.model.position import Position
 from holdfast.model.record_bodies import AttemptBody, ChunkBody, EndBody, StepBody, SubstepBody
 from holdfast.types.clock import to_datetime
 from holdfast.types.ids import RunId, checkpoint_id
 from holdfast.types.record import Kind, Record
-
-_COUNTED = ("outcome", "label", "jumps", "fail_jumps")
-
-
-class WalkPosition:
-    """A view of the current position."""
-
-    def __init__(self, graph: Graph, pos: Position) -> None:
-        self._graph, self._pos = graph, pos
-
-    @property
-    def _scope(self) -> Scope:
-        return self._pos.scopes[""]
-
-    @property
-    def restarts(self) -> int:
-        return int(self._scope.walk.get("restarts", 0))
-
-    @property
-    def gates(self) -> dict[str, bool]:
-        return copied(self._scope.walk.get("gates", {}))
-
-    @property
-    def retries(self) -> dict[str, int]:
-        """The retries of each stage; only a success resets them (AT-A12)."""
-        execs = self._pos.execs.values()
-        trying = {self._name(e.node): e.failures for e in execs if not e.scope and e.failures}
-        return {**copied(self._scope.walk.get("retries", {})), **trying}
-
-    @property
-    def under_way(self) -> str:
-        """The target of the selected edge; "" if there is none."""
-        return next((self._name(e.node) for e in self._pos.execs.values() if not e.scope), "")
-
-    @property
-    def visits(self) -> dict[str, int]:
-        return {self._name(node): count for node, count in self._scope.visits.items()}
-
-    @property
-    def counters(self) -> dict[str, Any]:
-        """The counters of limits, and the outcome that a routing stage passes on."""
-        walk = self._scope.walk
-        found = {key: copied(walk[key]) for key in _COUNTED if key in walk}
-        before = {self._name(node): count for node, count in self._scope.before.items()}
-        return {**found, "before": before} if before else found
-
-    def _name(self, node: int) -> str:
-        return self._graph.nodes[node].id
-
 
 FIDELITY = "internal.fidelity"
 ASKING = frozenset({"codergen", "parallel.fan_in"})
@@ -134,8 +84,12 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 class RunDirectory:
     """`pos` is the run's position; the reader of the journal advances it."""
 
-    def __init__(self, facts: Facts, pos: Position, brought: Iterable[Visit] = ()) -> None:
-        self.facts, self.pos = facts, pos
+    def __init__(
+        self, facts: Facts, pos: Position, brought: Iterable[Visit] = (), *, every: bool = False
+    ) -> None:
+        """`every`: with the files that stages write themselves, not only the first time: they run on other
+        machines."""
+        self.facts, self.pos, self._every = facts, pos, every
         self._stands = WalkPosition(facts.graph, pos)
         self.pages: dict[Path, RunFile] = {}
         """Files that have changed."""
@@ -155,6 +109,8 @@ class RunDirectory:
         self._changed: set[str] = set()
         """The branches whose checkpoints are to be written."""
         self._artifacts: dict[str, dict[str, Any]] = {}
+        self._streams: dict[Path, str] = {}
+        """What the commands of a stage have written so far."""
         self._outcome: dict[str, Any] | None = None
         self._before: tuple[str, dict[str, str], dict[str, Any] | None] | None = None
         self._current, self._edge, self._status = "", "", pos.status
@@ -216,14 +172,26 @@ class RunDirectory:
         point to it. `whole`: also the files that stages write themselves, because the folder is empty."""
         self._write_branches()
         found, self.pages = self.pages, {}
+        if self._every:
+            # The worker that runs a stage now must not find its files from an earlier visit.
+            busy = self._folders_under_way()
+            self.pages = {path: page for path, page in found.items() if path.parent in busy}
+            found = {path: page for path, page in found.items() if path not in self.pages}
         before = {path: page for path, page in found.items() if path.name == CHECKPOINT and _is_main(path)}
         found = {path: page for path, page in found.items() if path not in before}
         if self.stale:
             found[self.folder / CHECKPOINT] = RunFile(self.checkpoint())
             self.stale = False
         found |= {path: page for path, page in before.items() if path not in found}
-        self._whole = False
+        self._whole = self._every
         return {path: page.text for path, page in found.items() if whole or not page.by_stage}
+
+    def _folders_under_way(self) -> set[Path]:
+        found: set[Path] = set()
+        for execution in self.pos.execs.values():
+            node = graph_at(self.facts.graph, execution.scope).nodes[execution.node].id
+            found.add(stage_dir(self.folder, node, execution.scope if node in self.facts.shared else ""))
+        return found
 
     def _write_branches(self) -> None:
         for scope in self._changed:
@@ -252,6 +220,8 @@ class RunDirectory:
         if self._is_by_stage(record):
             self._page(record, visit_file(record.visit, "verdict"), lambda: as_json(status_fields(outcome)))
         self._history.append(encode([record.node, str(record.outcome)]))
+        for name in STREAMS:
+            self._streams.pop(self._place(record, visit_file(record.visit, name)), None)
         if record.scope:
             self._step_in_branch(record, outcome)
             return
@@ -317,9 +287,10 @@ class RunDirectory:
     def _add_stream(self, record: Record, name: str, text: str) -> None:
         """A stage may run several commands, one after the other."""
         file = visit_file(record.visit, name)
-        before = self.pages.get(self._place(record, file))
+        place = self._place(record, file)
         if text and self._whole:
-            self._page(record, file, lambda: bounded((before.text if before is not None else "") + text))
+            whole = self._streams[place] = bounded(self._streams.get(place, "") + text)
+            self._page(record, file, partial(str, whole))
 
     def _chunk(self, record: Record, body: ChunkBody) -> None:
         new = [encode(_line(data)) for kind, data in body.items if kind == "log"]
@@ -331,7 +302,9 @@ class RunDirectory:
         if body.reason == "retry":
             # The next attempt leaves outputs of its own.
             for name in FILES:
-                self.pages.pop(self._place(record, visit_file(record.visit, name)), None)
+                place = self._place(record, visit_file(record.visit, name))
+                self.pages.pop(place, None)
+                self._streams.pop(place, None)
         if body.reason in ("retry", "resumed") and not record.scope:
             self._undo_failure()
             self._status, self._error = "running", ""

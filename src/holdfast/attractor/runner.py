@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from holdfast.attractor.backends.select import backend_of
 from holdfast.attractor.directory_owner import reserved
 from holdfast.attractor.event_stream import last_place, pipeline_events
 from holdfast.attractor.events import PipelineEvent
-from holdfast.attractor.interview import interview_open
+from holdfast.attractor.interview import advance_and_interview, interview_open
 from holdfast.attractor.interviewers import Interviewer
 from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.attractor.prepare import PipelineSource, PreparedPipeline, input_of, prepare_pipeline
@@ -155,7 +156,7 @@ class Runner:
     ) -> AsyncGenerator[PipelineEvent]:
         """Like `run`, but yields events; the first one has the run's id."""
         ready, service, run = await self._begin(source, path, logs_root, context, options)
-        async with aclosing(_events(service, run, _run_until_idle(service, ready.program, run))) as events:
+        async with aclosing(_events(service, run, self._run(service, ready.program, run))) as events:
             async for event in events:
                 yield event
 
@@ -249,11 +250,15 @@ class Runner:
         service.runtime.register(program)
         return program
 
+    async def _run(self, service: RunService, program: Program, run: RunId) -> Result:
+        once = partial(_run_until_idle, service, program, run)
+        return await advance_and_interview(service, program, run, self._interviewer, once)
+
     async def _advance(
         self, service: RunService, program: Program, run: RunId, *, after: str = ""
     ) -> PipelineResult:
         """`after`: the place of the last event that was reported."""
-        work = _run_until_idle(service, program, run)
+        work = self._run(service, program, run)
         if self.on_event is None:
             result = await work
         else:

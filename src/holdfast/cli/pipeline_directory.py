@@ -56,8 +56,10 @@ async def resume_from_directory(
         backend = setup.asks_for
         return input_of(ready.pipeline, logs=logs, backend=backend, auto_approve=asked.auto_approve)
 
-    async with open_store_for_command(manner.store, must_exist=False) as hf:
+    async with open_store_for_command(manner.store, must_exist=False, engine=manner.engine) as hf:
         service = await hf.service()
+        if service.runtime.engine is not None:
+            await service.runtime.engine.check()
         how = resume.ResumeOptions(
             source=None if onward.file is None else Path(onward.file),
             force=onward.force,

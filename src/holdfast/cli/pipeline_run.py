@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,7 +14,8 @@ import msgspec
 from holdfast.app.loader import load_object
 from holdfast.app.result import Result
 from holdfast.attractor.directory_owner import reserved
-from holdfast.attractor.interviewers import ConsoleInterviewer
+from holdfast.attractor.interview import advance_and_interview
+from holdfast.attractor.interviewers import ConsoleInterviewer, Interviewer
 from holdfast.attractor.prepare import PreparedPipeline, input_of, prepare_pipeline
 from holdfast.attractor.program import PipelineDialect, PipelineSetup
 from holdfast.attractor.progress import read_progress
@@ -109,7 +111,8 @@ async def run_file(
         if isinstance(started, (QueuedRun, RunRow)):
             row = started.row if isinstance(started, QueuedRun) else started
             in_line = isinstance(started, QueuedRun)
-            return await _advance(service, ready.program, row, manner, None, created=in_line)
+            who = setup.interviewer
+            return await _advance(service, ready.program, row, manner, None, created=in_line, who=who)
         return await _advance(service, ready.program, started[0].run, manner, started)
 
 
@@ -127,7 +130,7 @@ async def resume_pipeline(
     program = await service.runtime.find_program(row.version, row.flow)
     if request is not None:
         await request()
-    return await _advance(service, program, row, manner, None)
+    return await _advance(service, program, row, manner, None, who=setup.interviewer)
 
 
 def pipeline_setup(asked: PipelineOptions) -> PipelineSetup:
@@ -195,13 +198,16 @@ async def _advance(
     claimed: Any,
     *,
     created: bool = False,
+    who: Interviewer | None = None,
 ) -> Exit:
+    """`who`: asks the gates of a run on an engine; elsewhere they ask it themselves."""
     if not manner.json:
         print_note(f"run {row.id}")
     known = await service.events(row.id, limit=ALL) if claimed is None and not created else []
     if claimed is None:
         await look_for_changes(service, row.id)
-    driving = asyncio.ensure_future(drive(service, program, row.id, claimed, created=created))
+    once = partial(drive, service, program, row.id, claimed, created=created)
+    driving = asyncio.ensure_future(advance_and_interview(service, program, row.id, who, once))
     if manner.watch:
         await watch(service, row, driving, json=manner.json)
     elif not manner.json:

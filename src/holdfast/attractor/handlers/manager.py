@@ -16,7 +16,7 @@ import msgspec
 
 from holdfast.attractor import run_files
 from holdfast.attractor.backends.select import KEY, Backends
-from holdfast.attractor.child_runs import STARTING, Child, ChildState, Polls, read_cycle
+from holdfast.attractor.child_runs import DETACH, STARTING, Child, ChildState, Polls, read_cycle
 from holdfast.attractor.continuation import Continuation
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.handlers.codergen import prompt_of
@@ -68,7 +68,7 @@ class ManagerOptions(msgspec.Struct, frozen=True, kw_only=True):
             dotfile=_child_name(visit),
             workdir=stage.text("stack.child_workdir") or graph.text("stack.child_workdir"),
             autostart=stage.flag("stack.child_autostart", default=True),
-            detach=stage.flag("stack.child_detach", default=graph.flag("stack.child_detach")),
+            detach=stage.flag(DETACH, default=graph.flag(DETACH)),
             poll=_seconds(stage.text("manager.poll_interval", "45s")),
             max_cycles=stage.integer("manager.max_cycles", 1000),
             stop_condition=stage.text("manager.stop_condition"),

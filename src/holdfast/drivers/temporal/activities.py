@@ -38,11 +38,14 @@ from holdfast.engine.decision import Decision
 from holdfast.engine.messages import EvidenceArrived, HandlerFinished, Message, SubstepDoubted
 from holdfast.engine.step import step
 from holdfast.errors import (
+    FlowNotFoundError,
     LeaseLostError,
     LimitReachedError,
     ProjectionConflictError,
+    RequirementsMissingError,
     RunEndedError,
     ValueTooLargeError,
+    VersionMismatchError,
 )
 from holdfast.model.calls.tasks import OwnedTask
 from holdfast.model.position import Exec
@@ -62,6 +65,8 @@ CONFLICT = "ProjectionConflictError"
 """The type of the failure that ends a run whose journal is another one."""
 OVER = "RunEndedError"
 """The same for a run that was superseded."""
+UNSERVED = "UnservedError"
+"""Of a node that this worker cannot run now: it lacks what the stored graph needs."""
 LARGEST = 16 * 2**20
 """Bytes of state and result of a node: the workflow reads them with each step, within two seconds."""
 _BEATS = 3  # heartbeats in the time after which a silent worker is lost
@@ -93,10 +98,27 @@ class Activities:
         """Append what was decided, call the handler, and return what it did."""
         call = decode_body(raw, NodeCall)
         async with self._beating(), self._typed_errors():
-            program, row = await self._open(call.unwritten)
+            try:
+                program, before = await self._open(call.unwritten)
+            except (VersionMismatchError, FlowNotFoundError) as error:
+                raise ApplicationError(error.message, type=UNSERVED) from error
             begin_hiding()
-            row = await self.projector.append(program, row, call.unwritten)
-            return await self._perform(program, row, call)
+            async with self._appended(program, before, call.unwritten) as row:
+                return await self._perform(program, row, call)
+
+    @contextlib.asynccontextmanager
+    async def _appended(
+        self, program: Program, before: RunRow, unwritten: Unwritten, idle: str = ""
+    ) -> AsyncGenerator[RunRow]:
+        """What was decided is in the store, and what the program does beside its runs is done: the directory
+        of a pipeline is up to date here before each stage and after the end."""
+        row = await self.projector.append(program, before, unwritten, idle)
+        if program.beside is None:
+            yield row
+            return
+        # As it was before: a run that was parked goes on now.
+        async with program.beside(self.runtime, self.projector.claim_of(before)):
+            yield row
 
     async def _perform(self, program: Program, row: RunRow, call: NodeCall) -> bytes:
         wire = Wire(self.runtime.codec_for(program, row.tenant).registry)
@@ -121,6 +143,9 @@ class Activities:
                 await late.of_node(performance.finished)
             await late.of_substeps(calls)
             raise
+        except RequirementsMissingError as error:
+            log.warning("run %s waits for another worker: %s", row.id, error, extra={"run": row.id})
+            reply = NodeReply(unserved=True)
         await calls.close(waits=reply.finished is None)
         reply.notes = calls.notes
         return self._encode(wire, session, execution, reply, content_size(call.position))
@@ -153,12 +178,13 @@ class Activities:
         """Append what was decided. Returns something if the run, which now waits, has left its limit."""
         asked = decode_body(raw, ProjectRequest)
         async with self._beating(), self._typed_errors():
-            program, row = await self._open(asked.unwritten)
-            row = await self.projector.append(program, row, asked.unwritten, asked.idle)
-            if not asked.idle or row.status in ENDED:
-                return None
-            again = activity.info().attempt > 1
-            return b"left" if await self.projector.leave_limit(row, asked.unwritten, again=again) else None
+            program, before = await self._open(asked.unwritten)
+            async with self._appended(program, before, asked.unwritten, asked.idle) as row:
+                if not asked.idle or row.status in ENDED:
+                    return None
+                again = activity.info().attempt > 1
+                left = await self.projector.leave_limit(row, asked.unwritten, again=again)
+                return b"left" if left else None
 
     @activity.defn(name="holdfast.admit")
     async def admit(self, raw: bytes) -> None:
@@ -288,6 +314,8 @@ class _Performance:
             await self._until_idle(task, execution)
         except asyncio.CancelledError:
             # The run is cancelled, or this worker stops. What ends in time counts.
+            if _is_cancelled():
+                session.drop()
             if _is_given_up():
                 await asyncio.wait([task], timeout=session.services.settings.grace)
             await self._stop(task)
@@ -332,6 +360,12 @@ class _Performance:
         if isinstance(result, SubstepDoubted):
             return NodeReply(doubted=result)
         return NodeReply(again=self.calls.again, waits=self._waits)
+
+
+def _is_cancelled() -> bool:
+    """Whether the run does not want its result any more."""
+    found = activity.cancellation_details()
+    return found is not None and found.cancel_requested
 
 
 def _is_given_up() -> bool:

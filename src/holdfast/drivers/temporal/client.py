@@ -24,6 +24,7 @@ from holdfast.drivers.temporal.search_attributes import (
     register_attributes,
     require_attributes,
 )
+from holdfast.drivers.temporal.task_queues import TaskQueues
 from holdfast.engine.decision import side_of
 from holdfast.errors import EngineError, FlowNotFoundError
 from holdfast.model.fingerprint import CODED, decode_graph, dialect_of
@@ -33,7 +34,6 @@ from holdfast.runs.driver.load import load
 from holdfast.runs.engine_moves import FOREVER, StartOrder, read_state
 from holdfast.runs.engine_report import EngineFigures, EngineFinding, EngineReport
 from holdfast.runs.record_codec import RecordCodec
-from holdfast.runs.store_identity import store_identity
 from holdfast.store.rows import ClaimRequest, NewRun, RunRow
 from holdfast.telemetry import log
 from holdfast.types.ids import DEFAULT_TENANT, RunId
@@ -54,12 +54,6 @@ OLDEST: Final = (1, 29)
 NOT_CODED: Final = "it was made from a document or a pipeline"
 _PATIENCE: Final = timedelta(seconds=10)
 _OPEN: Final = (None, WorkflowExecutionStatus.RUNNING)
-
-
-def queue_of(store: str, lane: str, flow: str, version: str) -> str:
-    """The task queue of the runs of one version: only workers with its code and its store poll it. `store`:
-    the store's own name."""
-    return f"holdfast/{lane}/{flow}@{version.partition('-')[2][:12] or version}/{store[:8]}"
 
 
 class Cluster:
@@ -172,6 +166,7 @@ class TemporalEngine:
         self.runtime = service.runtime
         self.store = service.store
         self.figures = EngineFigures()
+        self.queues = TaskQueues(self.runtime)
         self._converter = converter_for(self.runtime.blobs)
         # Tenants whose keys are those of the other processes.
         self._checked: set[str] = set()
@@ -203,9 +198,6 @@ class TemporalEngine:
         return findings(self)
 
     def notes(self, program: Program) -> list[str]:
-        why = _refused(program)
-        if why is not None:
-            return [f"It cannot run on a Temporal cluster: {why}."]
         spec, found = program.graph.spec, list[str]()
         if spec.mode != "strict":
             found.append(f"mode={spec.mode!r} makes no difference: every step is durable.")
@@ -227,7 +219,10 @@ class TemporalEngine:
 
     def require_movable(self, row: RunRow) -> None:
         if dialect_of(row.version) != CODED:
-            raise _refusal(row.flow, NOT_CODED)
+            raise EngineError(
+                f"run {row.id} of {row.flow!r} cannot be moved to a Temporal cluster: {NOT_CODED}.",
+                hint="It stays with the built-in workers; start new runs of it on the cluster.",
+            )
 
     async def created(self, row: RunRow) -> None:
         """Started at once if the cluster answers; otherwise a worker does it."""
@@ -259,7 +254,7 @@ class TemporalEngine:
                 WORKFLOW,
                 args=[encode_body(start), graph],
                 id=row.id,
-                task_queue=queue_of(await store_identity(self.store), row.lane, row.flow, row.version),
+                task_queue=await self.queues.of(row),
                 id_reuse_policy=again if row.term > 1 else WorkflowIDReusePolicy.REJECT_DUPLICATE,
                 id_conflict_policy=WorkflowIDConflictPolicy.FAIL,
                 memo={TERM: row.term},
@@ -380,19 +375,3 @@ def require_runnable(program: Program, executions: int = 0) -> None:
             f"Temporal cluster can start {MOST_ITEMS:,}.",
             hint="Give its map `concurrency=`, or run the flow on the built-in workers.",
         )
-    why = _refused(program)
-    if why is not None:
-        raise _refusal(graph.name, why)
-
-
-def _refusal(flow: str, why: str) -> EngineError:
-    return EngineError(
-        f"flow {flow!r} cannot run on a Temporal cluster: {why}.",
-        hint="Run it on the built-in workers: leave the engine out.",
-    )
-
-
-def _refused(program: Program) -> str | None:
-    if dialect_of(program.version) != CODED:
-        return NOT_CODED
-    return None

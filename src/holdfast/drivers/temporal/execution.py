@@ -24,6 +24,7 @@ from holdfast.model.position import Exec, Position, Sub
 from holdfast.model.program import Program
 from holdfast.model.record_bodies import ChunkBody, ErrorInfo, IntentBody, SubstepBody, Usage
 from holdfast.runs.context.calls import OpenContext, SubstepCall, Suspended
+from holdfast.runs.context.emit import LOG
 from holdfast.runs.context.position_calls import PositionCalls
 from holdfast.runs.context.skills import RunSkills
 from holdfast.runs.driver.budget_ledger import RunLedger
@@ -89,6 +90,10 @@ class ExecSession:
             execution.attempt,
             execution.seq,
         )
+
+    def drop(self) -> None:
+        """The result of the handler is not wanted any more: the run is cancelled, or its branch is."""
+        self.pos.cancelling = self.pos.cancelling or ""
 
     def leave_running(self, call: asyncio.Future[Any]) -> None:
         """Code that was stopped and goes on: the run resumes without it."""
@@ -237,7 +242,15 @@ class ExecCalls(PositionCalls[ExecSession]):
         """Its result is in the history when the activity returns."""
 
     def note_chunks(self, execution: Exec, node: Node, body: ChunkBody, *, now: bool) -> None:
-        if not self.is_lost:
+        if self.is_lost:
+            return
+        if self.session.program.beside is not None:
+            # A pipeline: its directory is made of records, and has the lines of its stages.
+            lines = [item for item in body.items if item[0] == LOG]
+            if lines:
+                self.note(Kind.chunk, ChunkBody(lines, body.inside, body.lines), execution, node)
+            body = ChunkBody([item for item in body.items if item[0] != LOG], body.inside)
+        if body.items:
             self._live.add(execution, node, body)
 
     async def close(self, *, waits: bool) -> None:

@@ -134,13 +134,15 @@ class ExecNote(msgspec.Struct, array_like=True):
 
 class NodeReply(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Neither `finished` nor `doubted`: the handler waits. `again`: it is entered again at once; `waits`:
-    when something has happened in the run that may have changed its budget."""
+    when something has happened in the run that may have changed its budget; `unserved`: later, by a worker
+    that has what it needs."""
 
     notes: list[ExecNote] = []
     finished: HandlerFinished | None = None
     doubted: SubstepDoubted | None = None
     again: bool = False
     waits: bool = False
+    unserved: bool = False
 
 
 class LateReport(msgspec.Struct, kw_only=True):

@@ -27,7 +27,7 @@ from holdfast.runs.hold_preparation import facts_of
 from holdfast.runs.record_codec import RecordCodec
 from holdfast.store.protocols import Store
 from holdfast.store.recovery import death_event
-from holdfast.store.rows import RunRow
+from holdfast.store.rows import Claim, RunRow
 from holdfast.telemetry import crashpoint
 from holdfast.types.fleet import Death
 from holdfast.types.ids import RunId
@@ -239,6 +239,10 @@ class JournalProjector:
             if found.parent_run is not None:
                 await self.runtime.tell_parent(found)
         return found
+
+    def claim_of(self, row: RunRow) -> Claim:
+        """As if a built-in worker had claimed it."""
+        return Claim(Lease(row.id, row.key, row.term, row.worker or ""), row)
 
     def _lease(self, row: RunRow, unwritten: Unwritten) -> Lease:
         return Lease(row.id, unwritten.key, unwritten.term, unwritten.engine)

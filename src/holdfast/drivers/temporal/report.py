@@ -14,12 +14,11 @@ from temporalio.api.workflowservice.v1 import DescribeTaskQueueRequest
 from temporalio.client import WorkflowExecutionDescription, WorkflowExecutionStatus
 from temporalio.service import RPCError, RPCStatusCode
 
-from holdfast.drivers.temporal.client import queue_of
 from holdfast.drivers.temporal.projection import is_driven
 from holdfast.drivers.temporal.reconcile import CONFLICTS
 from holdfast.errors import EngineError
+from holdfast.model.fingerprint import CODED, dialect_of
 from holdfast.runs.engine_report import EngineFinding, EngineReport
-from holdfast.runs.store_identity import store_identity
 from holdfast.store.rows import RunFilter, RunRow
 from holdfast.types.status import ENDED, RunStatus
 
@@ -40,7 +39,7 @@ async def report_of(engine: TemporalEngine, row: RunRow) -> EngineReport:
     if row.status in ENDED or not is_driven(row, engine.name):
         return EngineReport(engine=row.worker or engine.name)
     client = await engine.cluster.connect()
-    queue = queue_of(await store_identity(engine.store), row.lane, row.flow, row.version)
+    queue = await engine.queues.of(row)
     made = EngineReport(engine=engine.name, queue=queue)
     try:
         found = await client.get_workflow_handle(row.id).describe()
@@ -54,10 +53,18 @@ async def report_of(engine: TemporalEngine, row: RunRow) -> EngineReport:
     made.history_events = found.history_length
     made.problem = _problem(found)
     if not made.problem and not await is_polled(engine, queue):
-        made.problem = f"no worker polls its task queue {queue}: start one with its code"
+        made.problem = f"no worker polls its task queue {queue}: start one with {await _means(engine, row)}"
     if not made.problem:
         await _add_lag(engine, row, made)
     return made
+
+
+async def _means(engine: TemporalEngine, row: RunRow) -> str:
+    """What a worker must have to take it."""
+    if dialect_of(row.version) == CODED:
+        return "its code"
+    needs = await engine.queues.needs(row.flow, row.version)
+    return ", ".join(sorted(needs)) if needs else "any flows or none"
 
 
 async def _add_lag(engine: TemporalEngine, row: RunRow, made: EngineReport) -> None:
@@ -117,15 +124,18 @@ async def findings(engine: TemporalEngine) -> AsyncIterator[EngineFinding]:
 
 
 async def _queues(engine: TemporalEngine, rows: list[RunRow]) -> EngineFinding:
-    store = await store_identity(engine.store)
-    counts = Counter(queue_of(store, row.lane, row.flow, row.version) for row in rows)
+    counts, means = Counter[str](), dict[str, str]()
+    for row in rows:
+        queue = await engine.queues.of(row)
+        counts[queue] += 1
+        means[queue] = means.get(queue) or await _means(engine, row)
     idle = [queue for queue in counts if not await is_polled(engine, queue)]
     return EngineFinding(
         "task queues",
         "a worker polls every task queue that has runs",
         f"{sum(counts[queue] for queue in idle)} runs are in task queues that no worker polls",
-        "start a worker with the code of that version: holdfast worker FILE --engine ADDRESS",
-        [f"{counts[queue]} in {queue}" for queue in idle],
+        "start a worker that has what they need: holdfast worker [FILE] --engine ADDRESS",
+        [f"{counts[queue]} in {queue}, which need {means[queue]}" for queue in idle],
     )
 
 

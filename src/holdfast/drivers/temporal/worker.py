@@ -4,6 +4,7 @@ decided about them."""
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
 from datetime import timedelta
@@ -16,10 +17,10 @@ from temporalio.worker import Worker, WorkerDeploymentConfig
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from holdfast.drivers.temporal.activities import Activities
-from holdfast.drivers.temporal.client import queue_of
 from holdfast.drivers.temporal.reconcile import end_closed_runs
+from holdfast.drivers.temporal.task_queues import queue_of, shared_queue
 from holdfast.drivers.temporal.workflow import RunWorkflow
-from holdfast.errors import EngineError, HoldfastError
+from holdfast.errors import EngineError, FlowNotFoundError, HoldfastError
 from holdfast.model.fingerprint import CODED, dialect_of
 from holdfast.runs.engine_moves import StartOrder
 from holdfast.runs.engine_report import DeploymentOptions
@@ -44,6 +45,9 @@ LEASE: Final = 30_000_000
 QUEUED: Final = 1_000_000
 """Microseconds between two looks whether a limit admits a run."""
 BATCH: Final = 100
+UNSERVED: Final = 1.0
+"""Seconds after which a worker looks again whether it has what a run needs."""
+DEFAULT_LANE: Final = "default"
 PAGE: Final = 1000
 _STICKY: Final = timedelta(seconds=2)
 # The classes that workflow code may use as they are. It uses the engine and the codec alone.
@@ -53,8 +57,8 @@ RUNNER: Final = SandboxedWorkflowRunner(
 
 
 class EngineWorker:
-    """`lanes`: of the runs that it serves; None: the lanes of its flows. `cached`: workflows that stay in
-    memory. `measured`: the SDK's own metrics are among the figures of the engine."""
+    """`lanes`: of the runs that it serves; None: all. `cached`: workflows that stay in memory. `measured`:
+    the SDK's own metrics are among the figures of the engine."""
 
     def __init__(
         self,
@@ -75,6 +79,11 @@ class EngineWorker:
         self._deployment = deployment
         self._measured = measured
         self._stopping = asyncio.Event()
+        self._activities = Activities(self.runtime, engine.cluster.address.heartbeat)
+        self._pollers = AsyncExitStack()
+        self._polled: set[str] = set()
+        # Until when it is known whether runs of a lane and version are served here.
+        self._known: dict[tuple[str, str], float] = {}
         # When each message was delivered, by its number.
         self._delivered: dict[int, float] = {}
 
@@ -83,40 +92,62 @@ class EngineWorker:
         if self._measured:
             self.engine.figures.own = self.engine.cluster.measure().collect
         await self.engine.check()
-        client = await self.engine.client()
-        address = self.engine.cluster.address
-        activities = Activities(self.runtime, address.heartbeat)
-        async with AsyncExitStack() as stack:
-            queues = await self.queues()
-            for queue in queues:
-                worker = Worker(
-                    client,
-                    task_queue=queue,
-                    workflows=[RunWorkflow],
-                    activities=activities.all(),
-                    workflow_runner=RUNNER,
-                    max_cached_workflows=self._cached,
-                    max_concurrent_activities=address.activities,
-                    max_concurrent_workflow_task_polls=max(address.pollers, 2),
-                    max_concurrent_activity_task_polls=address.pollers,
-                    sticky_queue_schedule_to_start_timeout=_STICKY,
-                    graceful_shutdown_timeout=timedelta(seconds=self._grace),
-                    # Heartbeats are as frequent as we send them.
-                    max_heartbeat_throttle_interval=timedelta(seconds=address.heartbeat / 3),
-                    deployment_config=self._versioning(),
-                )
-                await stack.enter_async_context(worker)
-            log.info("serving %s", ", ".join(queues), extra={"engine": self.engine.name})
+        async with AsyncExitStack() as self._pollers:
+            for queue in await self.queues():
+                await self._poll(queue)
             await self._dispatch()
 
+    async def _poll(self, queue: str) -> None:
+        """From now on, until this worker stops."""
+        if queue in self._polled:
+            return
+        address = self.engine.cluster.address
+        worker = Worker(
+            await self.engine.client(),
+            task_queue=queue,
+            workflows=[RunWorkflow],
+            activities=self._activities.all(),
+            workflow_runner=RUNNER,
+            max_cached_workflows=self._cached,
+            max_concurrent_activities=address.activities,
+            max_concurrent_workflow_task_polls=max(address.pollers, 2),
+            max_concurrent_activity_task_polls=address.pollers,
+            sticky_queue_schedule_to_start_timeout=_STICKY,
+            graceful_shutdown_timeout=timedelta(seconds=self._grace),
+            # Heartbeats are as frequent as we send them.
+            max_heartbeat_throttle_interval=timedelta(seconds=address.heartbeat / 3),
+            deployment_config=self._versioning(),
+        )
+        await self._pollers.enter_async_context(worker)
+        self._polled.add(queue)
+        log.info("serving %s", queue, extra={"engine": self.engine.name})
+
     async def queues(self) -> list[str]:
-        found: dict[str, None] = {}
+        """Those that it polls from its start on; `_attend` adds those of runs that it finds."""
         store = await store_identity(self.store)
+        found = {shared_queue(store, lane): None for lane in self.lanes or [DEFAULT_LANE]}
         for program in self.runtime.programs.values():
             if dialect_of(program.version) == CODED:
                 for lane in self.lanes or [program.graph.spec.lane]:
                     found[queue_of(store, lane, program.graph.name, program.version)] = None
         return list(found)
+
+    async def _attend(self, row: RunRow) -> None:
+        """Poll the task queue of this run, if this worker serves its lane and has what the run needs. What it
+        lacks it may get later."""
+        kind, now = (row.lane, row.version), asyncio.get_running_loop().time()
+        if self._known.get(kind, 0.0) > now or (self.lanes is not None and row.lane not in self.lanes):
+            return
+        self._known[kind] = now + UNSERVED
+        try:
+            served = await self.engine.queues.is_served(row)
+        except FlowNotFoundError as error:
+            # One run that cannot be read must not keep the others waiting.
+            log.warning("run %s is not served: %s", row.id, error, extra={"run": row.id})
+            return
+        if served:
+            await self._poll(await self.engine.queues.of(row))
+            self._known[kind] = math.inf
 
     def _versioning(self) -> WorkerDeploymentConfig | None:
         """A run may continue on a newer build: histories of earlier ones replay there."""
@@ -162,7 +193,10 @@ class EngineWorker:
         await self._start_new()
         undelivered = 0
         async for row in self._live():
-            undelivered += await self._tell(row)
+            await self._attend(row)
+            # Most have no message at all.
+            if row.inbox_seq:
+                undelivered += await self._tell(row)
         self.engine.figures.undelivered = undelivered
 
     async def _start_new(self) -> None:
@@ -212,9 +246,7 @@ class EngineWorker:
         while True:
             rows = await self.store.list_runs(where, after=after, limit=PAGE)
             for row in rows:
-                # Most have no message at all.
-                if row.inbox_seq:
-                    yield row
+                yield row
             if len(rows) < PAGE:
                 return
             after = (rows[-1].created_at, rows[-1].key)

@@ -48,6 +48,9 @@ MAX_LOST: Final = 5
 MAX_EVENTS: Final = 20_000
 MAX_ACTIVITIES: Final = 500
 """Of one run at a time; further nodes wait in order."""
+UNSERVED: Final = "UnservedError"
+UNSERVED_PAUSE: Final = 3.0
+"""Seconds after which a node is given to a worker again, when one has not had what it needs."""
 _ONCE: Final = RetryPolicy(maximum_attempts=1)
 
 
@@ -194,9 +197,15 @@ class WorkflowNodes(WorkflowJournal):
                 cancellation_type=workflow.ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
             )
             self._acknowledge(drafts)
-            self._returned(place, visit, self._wire.read_reply(raw))
+            reply = self._wire.read_reply(raw)
+            self._returned(place, visit, reply)
+            if reply.unserved:
+                await self._leave_to_others(place)
         except ActivityError as error:
             if is_cancelled_exception(error):
+                return
+            if isinstance(error.cause, ApplicationError) and error.cause.type == UNSERVED:
+                await self._leave_to_others(place)
                 return
             if isinstance(error.cause, ApplicationError) and error.cause.type in FINAL:
                 self._broken = error.cause
@@ -211,6 +220,11 @@ class WorkflowNodes(WorkflowJournal):
             and not (execution.subs or execution.step_intents or self._start.serial)
             and f"{execution.scope}/{execution.node}/{execution.visit}" not in self._lost
         )
+
+    async def _leave_to_others(self, place: Place) -> None:
+        """A worker that has what the node needs takes it then, or this one, if it has got it."""
+        await asyncio.sleep(UNSERVED_PAUSE)
+        self._enter.append(place)
 
     def _view(self, execution: Exec) -> Position:
         view = exec_view(self._pos, execution)
@@ -227,6 +241,8 @@ class WorkflowNodes(WorkflowJournal):
             self._inbox.append(reply.finished)
         elif reply.doubted is not None:
             self._inbox.append(reply.doubted)
+        elif reply.unserved:
+            pass
         elif reply.waits and not reply.again and place not in self._again:
             self._parked.append(place)
         elif reply.again or place in self._again or not waits_inside(self._pos, execution):

@@ -493,6 +493,11 @@ class Context(ContextFacts):
         happened."""
         return await self._waits.event(name, key, match, values, timeout, place, begun)
 
+    async def committed(self) -> None:
+        """Until everything that the handler has done and asked so far is in the store."""
+        self._emitter.flush()
+        await self._calls.committed()
+
     @contextmanager
     def paused(self) -> Generator[None]:
         """While this process waits for a person: counts neither against the timeout nor as work."""

@@ -97,7 +97,7 @@ def samples_traces(sampler: Any) -> bool:
     """Whether it takes all spans of a trace or none: the SDK's own samplers do. Another one may look at the
     name or the attributes of each span."""
     try:
-        parts = [sampler, *vars(sampler).values()]
+        parts: list[Any] = [sampler, *vars(sampler).values()]
         described = sampler.get_description()
     except (AttributeError, TypeError):
         return False

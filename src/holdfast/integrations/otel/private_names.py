@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from opentelemetry.metrics import Histogram
@@ -97,12 +97,12 @@ def samples_traces(sampler: Any) -> bool:
     """Whether it takes all spans of a trace or none: the SDK's own samplers do. Another one may look at the
     name or the attributes of each span."""
     try:
-        held: dict[str, Any] = vars(sampler)
+        held = cast("dict[str, Any]", vars(sampler))
         described = sampler.get_description()
     except (AttributeError, TypeError):
         return False
     # One that is derived from them has their description.
-    parts = [sampler, *held.values()]
+    parts: list[Any] = [sampler, *held.values()]
     own = all(type(each).__module__ == _SAMPLERS for each in parts if hasattr(each, "should_sample"))
     return own and _BY_TRACE.fullmatch(described) is not None
 

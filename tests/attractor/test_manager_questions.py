@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import Holdfast
+from holdfast.attractor import directory_sync
 from holdfast.attractor.runner import Runner
 from holdfast.model.position import Position
 from holdfast.runs.driver import wait as driver_wait
@@ -119,6 +120,30 @@ async def test_an_answer_while_the_child_is_still_in_memory_wakes_the_manager(
     await service.answer(second.id, "done", by="user:dana")
     assert (await child).succeeded
     assert await service.holds(top) == []
+    assert (await runner.resume(top)).succeeded
+
+
+@pytest.mark.covers("CP2-M1")
+async def test_a_manager_is_woken_if_who_changed_its_child_died_before_it_said_so(
+    hf: Holdfast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runner = Runner(hf, logs_root=tmp_path / "logs")
+    top = RunId((await runner.run(manager(child_file(tmp_path, GATE)))).run_id)
+    service = await hf.service()
+    (hold,) = await service.questions(top)
+
+    async def dies(*_given: object) -> None: ...
+
+    monkeypatch.setattr(directory_sync, "tell_watchers", dies)
+    await service.answer(hold.id, "Yes", by="user:dana")
+    assert (await runner.resume(hold.run)).succeeded
+    assert len(await service.holds(top)) == 1
+    queues = service.runtime.queues
+    assert queues is not None
+    async with asyncio.timeout(HANG):
+        while await service.holds(top):
+            await queues.open().work()
+            await service.store.wait_change(0.1)
     assert (await runner.resume(top)).succeeded
 
 

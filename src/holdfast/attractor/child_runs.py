@@ -248,7 +248,7 @@ class Child:
         """If it has changed before the wait began, or its answer is there and no worker has taken it up."""
         service = service_here()
         row = await service.get(self._run)
-        if not await is_unchanged(service, row, change):
+        if not await is_unchanged(service.store, row, change):
             await tell_watchers(service.runtime, change, row.tenant)
 
     async def leave(self, *, cancelled: bool = False) -> None:

@@ -27,6 +27,7 @@ from holdfast.queues.relay import QueueRelay
 from holdfast.queues.review_request import escalation_of, request_id, review_request, with_escalation
 from holdfast.queues.settings import QueueSettings
 from holdfast.queues.transport import TransportStatus
+from holdfast.runs.child_questions import CHILD_CHANGED, awaited_change, is_unchanged, run_of
 from holdfast.store.protocols import Store
 from holdfast.telemetry import log
 from holdfast.types.backoff import Backoff
@@ -35,6 +36,7 @@ from holdfast.types.hold import CONSUME, HoldFilter, HoldOrder, HoldRow
 from holdfast.types.ids import HoldId, RunId, new_id
 from holdfast.types.outbox import QUEUE, QUEUE_OUT, OutboxRow, OutboxState
 from holdfast.types.queue_message import (
+    EVENTS,
     OPEN_MESSAGES,
     RUNS,
     MessageAct,
@@ -43,6 +45,7 @@ from holdfast.types.queue_message import (
     MessageRow,
     MessageState,
     NewMessage,
+    event_queue,
     urgency_of,
 )
 from holdfast.types.redaction import redactor, tenant_scope
@@ -153,6 +156,7 @@ class QueueBridge:
         """It is never given up over a message that it cannot take: the next one may be another one."""
         try:
             await self.publish_run_end(row)
+            await self._publish_change(row)
             return await self.consumer.take_one(row)
         except Exception as fault:
             if isinstance(fault, StoreError) and fault.retryable:
@@ -181,6 +185,35 @@ class QueueBridge:
             digest="",
             expires_at=self.store.now() + 86_400 * MICROS,
             run=run.id,
+            max_attempts=0,
+        )
+        await self.store.publish_message(new)
+
+    async def _publish_change(self, hold: HoldRow) -> None:
+        """The event for a run that waits for a change of a run which it manages, if that has changed: the
+        process that changed it may have died before it sent the event."""
+        change = awaited_change(hold)
+        if not change:
+            return
+        child = await self.store.get_run(run_of(change))
+        if child is not None and await is_unchanged(self.store, child, change):
+            return
+        queue = event_queue(CHILD_CHANGED, change)
+        where = MessageFilter(tenant=hold.tenant, scope=EVENTS, queue=queue, states=OPEN_MESSAGES)
+        if await self.store.list_messages(where, limit=1):
+            return
+        payload = {"name": CHILD_CHANGED, "key": change, "data": None}
+        new = NewMessage(
+            id=new_id(),
+            tenant=hold.tenant,
+            scope=EVENTS,
+            queue=queue,
+            type=CHILD_CHANGED,
+            correlation_id=change,
+            payload=msgspec.json.encode(payload),
+            digest="",
+            expires_at=self.store.now() + 60 * MICROS,
+            group_key=CHILD_CHANGED,
             max_attempts=0,
         )
         await self.store.publish_message(new)

@@ -38,10 +38,14 @@ def change_at(run: RunId, head: int) -> str:
     return f"{run}@{head}"
 
 
+def run_of(change: str) -> RunId:
+    return RunId(change.partition("@")[0])
+
+
 def is_child_question(hold: HoldRow) -> bool:
     """Whether the run waits for an answer to a question of a run that it manages; a wait for anything else of
     it has a limit."""
-    return hold.type == CONSUME and hold.expires_at is None and _event(hold).get("event") == CHILD_CHANGED
+    return hold.expires_at is None and bool(awaited_change(hold))
 
 
 def _event(hold: HoldRow) -> dict[str, Any]:
@@ -55,8 +59,7 @@ async def questions_of(store: Store, run: RunId, *, depth: int = 0) -> list[Hold
         if not is_child_question(hold):
             found.append(hold)
         elif depth < _DEEPEST:
-            child = RunId(str(_event(hold).get("key", "")).partition("@")[0])
-            theirs = await questions_of(store, child, depth=depth + 1)
+            theirs = await questions_of(store, run_of(awaited_change(hold)), depth=depth + 1)
             found += [each for each in theirs if each.type not in MACHINE_WAITS]
     return found
 
@@ -72,26 +75,32 @@ async def tell_watchers(services: RunServices, change: str, tenant: str) -> None
         await queues.send_event(CHILD_CHANGED, key=change, keep=_KEPT, tenant=tenant)
 
 
+def awaited_change(hold: HoldRow) -> str:
+    """The change that a hold waits for (`change_key`); empty: it waits for something else."""
+    event = _event(hold) if hold.type == CONSUME else {}
+    return str(event.get("key", "")) if event.get("event") == CHILD_CHANGED else ""
+
+
 async def look_for_changes(service: RunService, run: RunId, *, depth: int = 0) -> None:
     """Wake a run that waits for a change which has happened already: without a worker nobody has told it.
     The runs that it manages come first, because the answer may be for one far below."""
     for hold in await service.holds(run):
-        change = str(_event(hold).get("key", "")) if hold.type == CONSUME else ""
-        if not change or _event(hold).get("event") != CHILD_CHANGED:
+        change = awaited_change(hold)
+        if not change:
             continue
-        child = RunId(change.partition("@")[0])
+        child = run_of(change)
         if depth < _DEEPEST:
             await look_for_changes(service, child, depth=depth + 1)
         row = await service.store.get_run(child)
-        if row is not None and not await is_unchanged(service, row, change):
+        if row is not None and not await is_unchanged(service.store, row, change):
             await tell_watchers(service.runtime, change, row.tenant)
 
 
-async def is_unchanged(service: RunService, row: RunRow, change: str) -> bool:
+async def is_unchanged(store: Store, row: RunRow, change: str) -> bool:
     """Whether it still waits at that record. A run whose answer is there does not, even if no worker has
     taken it up."""
     if change_key(row) != change:
         return False
     if row.status is RunStatus.pending_input:
-        return bool(await service.holds(row.id))
+        return bool(await store.holds(run=row.id, status=HoldStatus.pending, limit=1))
     return row.status is RunStatus.waiting

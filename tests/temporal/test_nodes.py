@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -15,6 +16,7 @@ pytest.importorskip("temporalio")
 from temporalio import activity
 
 from holdfast import Context, Flow, Holdfast
+from holdfast.drivers.temporal.activities import Activities
 from holdfast.drivers.temporal.notes_document import NotesDocument
 from holdfast.drivers.temporal.payloads import ExecNote, Unwritten
 from holdfast.drivers.temporal.projection import JournalProjector
@@ -304,3 +306,65 @@ async def test_many_records_are_appended_before_the_next_node_begins(
         assert done.completed, done
         assert max(carried) == 5
         await assert_same(hf, done.run_id)
+
+
+@dataclass
+class Doubled:
+    items: list[int]
+    doubled: list[int] = field(default_factory=list[int])
+    said: str = ""
+
+
+@pytest.mark.covers("TD-7", "TD-12")
+async def test_what_returns_while_a_value_is_fitted_is_kept(
+    sqlite: str, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow, calls = Flow("beside", state=Doubled), list[str]()
+    fitting, returned = asyncio.Event(), asyncio.Event()
+    open_ = Activities._open
+
+    async def slow(self: Any, unwritten: Unwritten) -> Any:
+        if activity.info().activity_type == "holdfast.fit":
+            fitting.set()
+            await returned.wait()
+        return await open_(self, unwritten)
+
+    monkeypatch.setattr(Activities, "_open", slow)
+
+    async def double(item: int) -> int:
+        return item * 2
+
+    @flow.script
+    async def talk(state: Doubled, ctx: Context) -> dict[str, Any]:
+        said = await ctx.step("say", lambda: calls.append("said") or "hello", effect="external")
+        await fitting.wait()
+        await ctx.sleep(0.01)
+        return {"said": said}
+
+    flow.map("each", over="items", body=double, into="doubled")
+    async with Holdfast(sqlite, engine=engine) as hf, workers(hf, flow):
+        created = await flow.submit({"items": [1]}, on=hf)
+        handle = (await (await engine_of(hf)).client()).get_workflow_handle(created)
+        async with asyncio.timeout(HANG):
+            await fitting.wait()
+            while not await has_taken(handle, nodes=2):  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+        returned.set()
+        done = await settled(flow, hf, created)
+        assert done.completed, done
+        assert (done.state.doubled, done.state.said, calls) == ([2], "hello", ["said"])
+        await assert_same(hf, created)
+
+
+async def has_taken(handle: Any, *, nodes: int) -> bool:
+    """Whether the workflow has seen the results of so many nodes."""
+    names, found = dict[int, str](), 0
+    for event in (await handle.fetch_history()).events:
+        if event.HasField("activity_task_scheduled_event_attributes"):
+            about = event.activity_task_scheduled_event_attributes
+            names[event.event_id] = about.activity_type.name
+        elif event.HasField("activity_task_completed_event_attributes"):
+            found += names[event.activity_task_completed_event_attributes.scheduled_event_id] == NODE
+        elif event.HasField("workflow_task_completed_event_attributes") and found >= nodes:
+            return True
+    return False

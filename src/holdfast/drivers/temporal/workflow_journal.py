@@ -114,6 +114,8 @@ class WorkflowJournal:
         self._mail = 0
         # The workflow was cancelled; and whether the run knows it.
         self._cancelled = self._cancel_read = False
+        # A step was stopped, until a value that it needs is fitted to its type.
+        self._deciding = False
         self._wire = Wire(RecordRegistry())
         self._drafts: list[Draft] = []
         self._acked = -1
@@ -178,13 +180,19 @@ class WorkflowJournal:
                     node=needed.execution.node,
                     ops=None if needed.ops is None else self._wire.pack_ops(needed.ops),
                 )
+                self._deciding = True
                 reply = decode_body(await self._steady(self._store_call("holdfast.fit", request)), FitReply)
                 reply.ops = self._wire.unpack_ops(reply.ops)
                 fits.known.append(reply)
                 # A step that was stopped has changed the position in part.
-                self._pos = self._wire.load(backup)
+                self._pos, self._deciding = self._wire.load(backup), False
         self._keep(decision)
         return decision
+
+    async def _until_decided(self) -> None:
+        """What activities return is not applied to the position of a stopped step, which is thrown away."""
+        if self._deciding:
+            await workflow.wait_condition(lambda: not self._deciding)
 
     def _may_fit(self, messages: list[Message]) -> bool:
         if not self._graph.subgraphs:

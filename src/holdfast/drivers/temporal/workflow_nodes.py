@@ -198,6 +198,7 @@ class WorkflowNodes(WorkflowJournal):
             )
             self._acknowledge(drafts)
             reply = self._wire.read_reply(raw)
+            await self._until_decided()
             self._returned(place, visit, reply)
             if reply.unserved:
                 await self._leave_to_others(place)
@@ -262,6 +263,7 @@ class WorkflowNodes(WorkflowJournal):
             unwritten=self._unwritten([]), scope=place[0], node=place[1], visit=visit, entry=entry
         )
         raw = await self._store_call("holdfast.inspect", where)
+        await self._until_decided()
         execution = self._pos.execs.get(place)
         if execution is None or execution.visit != visit:
             return

@@ -6,13 +6,11 @@ import contextlib
 import importlib
 import itertools
 import os
-import sys
 from collections import Counter
 from pathlib import Path, PurePath, PurePosixPath
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis.internal.constants_ast import constants_from_module
 from xdist.scheduler.loadgroup import LoadGroupScheduling
 
 if TYPE_CHECKING:
@@ -111,16 +109,6 @@ def import_by_turns(session: pytest.Session) -> None:
         # Collecting it says what is wrong with a file, or that it is skipped here.
         with contextlib.suppress(Exception, pytest.skip.Exception):
             importlib.import_module(".".join(file.with_suffix("").parts))
-    read_constants_by_turns(int(worker["workerid"].removeprefix("gw")) / worker["workercount"])
-
-
-def read_constants_by_turns(part: float) -> None:
-    """Hypothesis reads the constants of all modules from their source, and keeps them in files: 5 ms for each
-    module that has none."""
-    modules = [module for name, module in sorted(sys.modules.items()) if name.startswith("holdfast.")]
-    first = int(len(modules) * part)
-    for module in modules[first:] + modules[:first]:
-        constants_from_module(module)
 
 
 def keep_files_in_memory() -> None:

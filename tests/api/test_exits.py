@@ -267,6 +267,7 @@ EXITS: Final = {
     "cli/commands/holds/files.py": "an attached file, for a person who may see the hold",
     "cli/commands/new.py": "files of a new project",
     "cli/options/store.py": "where the code of flows is",
+    "attractor/directory_sync.py": "a lock of the run directory: nothing is written",
     "attractor/run_files.py": "the run directory: pipelines declare no secrets; it is private to its owner",
     "attractor/processes.py": "the run directory",
     "attractor/tool_hooks.py": "the run directory",

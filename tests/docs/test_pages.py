@@ -18,6 +18,7 @@ EVENT = re.compile(r"(run|events|node|edge|loop|walk|branch|join|timer|hold|chec
 SOURCES = (
     "model/events.py", "runs/events.py", "runs/cancel.py", "runs/dead_runs.py",
     "holds/actions/audit_entries.py", "store/recovery.py", "store/lost_history.py", "store/missing_means.py",
+    "runs/engine_moves.py",
 )  # fmt: skip
 
 

@@ -147,6 +147,7 @@ def _calls(ctx: Any, flow: Flow) -> dict[str, Callable[[], Any]]:
         "callback": lambda: ctx.callback("done"),
         "file": lambda: ctx.file({}),
         "made": lambda: ctx.made(),
+        "committed": lambda: ctx.committed(),
     }
 
 

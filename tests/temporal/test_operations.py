@@ -34,7 +34,7 @@ from tests.temporal.test_runs import asks
 
 pytestmark = pytest.mark.anyio
 
-SHOP = str(Path(__file__).parent / "shop.py")
+SHOP = f"{Path(__file__).parent / 'shop.py'}:flow"
 
 
 def found_in(printed: str) -> dict[str, dict[str, Any]]:

@@ -59,11 +59,12 @@ class HoldService(CommentMethods):
     async def get(self, actor: Actor, hold: str) -> HoldRow:
         return await load_visible(self.ctx, actor, hold)
 
-    async def why(self, actor: Actor, row: HoldRow) -> str:
+    async def why(self, actor: Actor, hold: str) -> str:
         """Why the actor has it: why it has its assignee, and whom they substitute."""
         from holdfast.holds.permissions.check import viewer_verdict
         from holdfast.holds.queries.summary import why_of
 
+        row = await load_visible(self.ctx, actor, hold)
         verdict = viewer_verdict(await self.ctx.standing(actor, self.ctx.now()), row)
         absent = None if verdict is None else verdict.on_behalf_of
         return why_of(row) if absent is None else f"{why_of(row)}; you are the substitute of {absent}"

@@ -1,4 +1,5 @@
-"""What a store does for a fleet: limits, schedules, the workers that run and that died, figures.
+"""What a store does for a fleet: limits, schedules, the workers that run and that died, figures, runs of
+other engines.
 
 The rules of `store.protocols` apply: each method is one transaction and may be called twice."""
 
@@ -10,6 +11,7 @@ from typing import Protocol
 from holdfast.store.rows import (
     Claim,
     ClaimRequest,
+    RunMove,
     RunRow,
 )
 from holdfast.types.concurrency_limits import LimitRow
@@ -161,3 +163,25 @@ class FleetStatistics(Protocol):
 class Fleet(LimitRows, Schedules, Workers, UnservedRuns, FleetStatistics, Protocol):
     """Everything that a store does for a fleet: limits, schedules, workers, deaths, unserved runs,
     statistics."""
+
+
+class EngineRuns(Protocol):
+    """Runs that an engine drives instead of the built-in workers. It has their leases, under its name and
+    without an end."""
+
+    async def move_run(self, move: RunMove) -> RunRow | None:
+        """Give the lease of a run to an engine, or take it from one: the term grows, so that the run has one
+        owner at every moment. Without an engine the run is parked, and claimable if a message waits for it.
+        With `resume`, a failed run is moved and runs again; otherwise one that waits. None if it is another
+        one by now, or has another worker, term or last record than `move` names."""
+        ...
+
+    async def change_limit(self, lease: Lease, limit: str) -> bool:
+        """The run counts against this limit from now on, while it keeps its lease; '' for none. False if the
+        limit does not admit it, or the term is not current."""
+        ...
+
+    async def mark_dead(self, run: RunId, *, death: Death, event: EventRow) -> bool:
+        """A run that failed because its workers were lost is a dead letter: the death is recorded. False if
+        it has not failed in the term of the death, or is one already."""
+        ...

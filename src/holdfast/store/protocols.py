@@ -11,7 +11,7 @@ that is held between two calls, session state, or a statement whose text depends
 one in the same batch.
 
 Holds, queues, fleets, engines and threads of graphs have their own modules: `store.hold_protocols`,
-`store.queue_protocols`, `store.fleet_protocols`, `store.engine_protocols`, `store.graph_protocols`.
+`store.queue_protocols`, `store.fleet_protocols`, `store.graph_protocols`.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from holdfast.store.engine_protocols import EngineRuns
-from holdfast.store.fleet_protocols import Fleet
+from holdfast.store.fleet_protocols import EngineRuns, Fleet
 from holdfast.store.graph_protocols import GraphThreads
 from holdfast.store.hold_protocols import Audit, Documents, Holds, Outbox
 from holdfast.store.queue_protocols import Queues

@@ -71,6 +71,7 @@ async def _looks_around(holds: Any, hold: str) -> None:
     assert await holds.count(DANA, view="mine") == 1
     assert [row.id for row in await holds.visible(DANA, page.rows)] == [hold]
     assert await holds.shadow(DANA, hold) is None
+    assert await holds.why(DANA, hold)
     await holds.require_resolvable(DANA, hold, "approve")
     await holds.seen(DANA, hold)
     assert [entry.action for entry in await holds.history(DANA, hold)] == ["created", "viewed"]

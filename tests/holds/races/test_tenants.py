@@ -45,6 +45,7 @@ Call = Callable[[HoldService, Actor, str], Awaitable[Any]]
 ON_A_HOLD: dict[str, Call] = {
     "get": lambda s, who, hold: s.get(who, hold),
     "shadow": lambda s, who, hold: s.shadow(who, hold),
+    "why": lambda s, who, hold: s.why(who, hold),
     "require_resolvable": lambda s, who, hold: s.require_resolvable(who, hold, "approve"),
     "history": lambda s, who, hold: s.history(who, hold),
     "evidence": lambda s, who, hold: s.evidence(who, hold),

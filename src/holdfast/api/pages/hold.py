@@ -161,7 +161,7 @@ async def _show(
         ways=await page_actions(service, call.who, row),
         put_off=[(value, option) for value, (option, _) in SNOOZE_CHOICES.items()],
         **hold_context(row, service.store.now(), draft, error)
-        | {"why": _why(row, await service.why(call.actor, row))},
+        | {"why": _why(row, await service.why(call.actor, row.id))},
     )
 
 

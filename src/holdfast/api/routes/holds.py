@@ -116,7 +116,7 @@ async def get_hold(call: ApiCall, hold: str) -> ApiReply[HoldWire]:
     service = await call.holds()
     row = await service.get(call.actor, hold)
     reply = hold_reply(service, row)
-    reply.body.why = await service.why(call.actor, row)
+    reply.body.why = await service.why(call.actor, row.id)
     shadow = None if row.terms.shadow is None else await service.shadow(call.actor, row.id)
     if shadow is not None:
         reply.body.shadow = msgspec.convert(shadow, ShadowWire, from_attributes=True)

@@ -11,7 +11,8 @@ from typing import Any
 
 import msgspec
 
-from holdfast.checkpoint.fold import error_of
+from holdfast.checkpoint.fold import settled_visit
+from holdfast.checkpoint.visit import Visit
 from holdfast.errors import HoldCancelledError, HoldExpiredError
 from holdfast.integrations.otel.agent_calls import AgentCall, AgentCalls
 from holdfast.integrations.otel.ids import Key
@@ -43,15 +44,11 @@ _MAX_MOMENTS = 128
 
 
 class StepEnded(msgspec.Struct, frozen=True):
-    """The step starts when its node was first started, before all attempts and waits; `duration` is that of
-    the attempt which was committed. `usage`: what the step itself reported, without its sub-steps. `agent`:
-    the name of the agent that worked in it."""
+    """The visit starts when its node was first started, before all attempts and waits. `usage`: what the step
+    itself reported, without its sub-steps. `agent`: the name of the agent that worked in it."""
 
     key: Key
-    record: Record
-    started_at: int
-    duration: int
-    error: dict[str, str] | None
+    visit: Visit
     moments: list[Moment]
     usage: Usage | None = None
     agent: str = ""
@@ -221,13 +218,13 @@ class RunStory:
             moments.append((at, what, attributes))
 
     def _step(self, record: Record, body: StepBody, key: Key) -> StepEnded:
-        duration = body.duration
-        started_at, moments = self._open.pop(key, (record.at - duration, []))
-        error, agent = error_of(body.error), ""
+        visit = settled_visit(record, body)
+        visit.started_at, moments = self._open.pop(key, (visit.started_at, []))
+        agent = ""
         if self.agents.any_agent():
             agent = self.agents.agent_of(key)
             self.agents.end(key)
-        return StepEnded(key, record, started_at, duration, error, moments, body.usage, agent)
+        return StepEnded(key, visit, moments, body.usage, agent)
 
     def _closed_holds(self, record: Record, body: Any, key: Key) -> Iterator[HoldResolved]:
         """A hold is over when its answer is consumed, or when the record closes it."""

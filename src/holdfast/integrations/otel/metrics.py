@@ -164,12 +164,13 @@ class OtelMetrics:
             self.add(self.ended, 1, flow, ("holdfast.status", fact.status))
 
     def _step(self, flow: str, fact: StepEnded) -> None:
-        at = (flow, fact.record.node, str(fact.record.outcome))
+        visit = fact.visit
+        at = (flow, visit.node, visit.outcome)
         with self._lock:
             values = self._durations.get(at)
             if values is None:
                 values = self._durations[at] = []
-            values.append(fact.duration / 1e6)
+            values.append(visit.duration / 1e6)
             self._held += 1
 
     def _spent(self, flow: tuple[str, str], node: tuple[str, str], fact: Spent) -> None:

@@ -120,33 +120,32 @@ class Spans:
     def step(self, row: RunRow, step: StepEnded) -> None:
         if self._trace(row.id).left_out:
             return
-        record = step.record
-        outcome = str(record.outcome)
+        visit = step.visit
         attributes: Attributes = {
             **_of_run(row),
-            "holdfast.node": record.node,
-            "holdfast.visit": record.visit,
-            "holdfast.attempt": record.attempt,
-            "holdfast.effect": str(record.effect),
-            "holdfast.outcome": outcome,
-            "holdfast.seq": record.seq,
-            "holdfast.duration_us": step.duration,
+            "holdfast.node": visit.node,
+            "holdfast.visit": visit.visit,
+            "holdfast.attempt": visit.attempts,
+            "holdfast.effect": visit.effect,
+            "holdfast.outcome": visit.outcome,
+            "holdfast.seq": visit.seq,
+            "holdfast.duration_us": visit.duration,
         }
-        if record.scope:
-            attributes["holdfast.scope"] = record.scope
+        if visit.scope:
+            attributes["holdfast.scope"] = visit.scope
         if step.agent:
             attributes |= {names.OPERATION: names.INVOKE_AGENT, names.AGENT: step.agent, **_conversation(row)}
         if step.usage is not None:
             attributes |= {"holdfast.tokens": step.usage.tokens, "holdfast.cost": step.usage.cost}
         self._export_span(
             row.id,
-            record.node,
+            visit.node,
             step_of(row.id, step.key),
-            (step.started_at, record.at),
+            (visit.started_at, visit.ended_at or visit.started_at),
             attributes,
             moments=step.moments,
-            failed=outcome in _FAILED,
-            error=step.error,
+            failed=visit.outcome in _FAILED,
+            error=visit.error,
         )
 
     def call(self, row: RunRow, call: AgentCall, story: RunStory) -> None:

@@ -493,6 +493,7 @@ class Context(ContextFacts):
         happened."""
         return await self._waits.event(name, key, match, values, timeout, place, begun)
 
+    @awaited
     async def committed(self) -> None:
         """Until everything that the handler has done and asked so far is in the store."""
         self._emitter.flush()

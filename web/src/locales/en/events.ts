@@ -10,6 +10,7 @@ export const events = {
   "run.retry_requested": "Retry requested",
   "run.cancel_requested": "Cancel requested",
   "run.code_changed": "Code changed",
+  "run.moved": "Run moved to another engine",
   "run.migrated": "Run migrated",
   "run.breaks_set": "Breakpoints changed",
   "run.failing": "Run is failing",

@@ -12,7 +12,6 @@ import os
 from collections.abc import Callable
 from os import getpid
 from pathlib import Path
-from struct import Struct
 from typing import Final
 
 import msgspec
@@ -29,8 +28,21 @@ File = tuple[int, int, int]
 
 _HERE: Final = -100  # AT_FDCWD: paths are relative to the folder of the process
 _INODE_AND_SIZE: Final = 0x100 | 0x200
-_FIELDS: Final = Struct("=32xQQ88xII")  # of `struct statx`: inode, size, device
-_Answer = ctypes.c_char * 256
+
+
+class _Statx(ctypes.Structure):
+    _fields_ = (
+        ("_before", ctypes.c_char * 32),
+        ("inode", ctypes.c_uint64),
+        ("size", ctypes.c_uint64),
+        ("_times", ctypes.c_char * 88),
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("_after", ctypes.c_char * 112),
+    )
+
+
+_Answer = _Statx * 1  # an array is given by its address
 
 
 def _locator(path: str) -> Callable[[], tuple[File, int]]:
@@ -51,12 +63,12 @@ def _locator(path: str) -> Callable[[], tuple[File, int]]:
     encoded = os.fsencode(path)
 
     def by_statx() -> tuple[File, int]:
-        found = _Answer()
-        if statx(_HERE, encoded, 0, _INODE_AND_SIZE, found):
+        answer = _Answer()
+        if statx(_HERE, encoded, 0, _INODE_AND_SIZE, answer):
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number), path)
-        inode, size, major, minor = _FIELDS.unpack_from(found)
-        return (major, minor, inode), size
+        found = answer[0]
+        return (found.major, found.minor, found.inode), found.size
 
     try:
         by_statx()

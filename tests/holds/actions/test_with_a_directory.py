@@ -72,11 +72,11 @@ async def test_a_substitute_decides_on_behalf_of_who_is_away(scene: Scene, peopl
     await people.put_away("default", "sam", Away(substitute="fay"))
     assert [each.id for each in (await scene.holds.list(FAY)).rows] == [row.id]
     # And is told so; the others are told only of whom it is asked.
-    assert await scene.holds.why(FAY, row) == (
+    assert await scene.holds.why(FAY, row.id) == (
         f"flow {row.flow} asks user:sam@acme; you are the substitute of user:sam"
     )
-    assert await scene.holds.why(SAM, row) == f"flow {row.flow} asks user:sam@acme"
-    assert await scene.holds.why(ADMIN, row) == f"flow {row.flow} asks user:sam@acme"
+    assert await scene.holds.why(SAM, row.id) == f"flow {row.flow} asks user:sam@acme"
+    assert await scene.holds.why(ADMIN, row.id) == f"flow {row.flow} asks user:sam@acme"
     done = said((await scene.holds.resolve(FAY, row.id, "approve")).row)
     assert (done["authority"], done["on_behalf_of"], done["resolved_by"]) == (
         "substitute",

@@ -502,7 +502,7 @@ async def test_a_run_that_no_call_has_started_does_not_stand_for_a_key(
     assert paid == []
 
 
-async def test_a_key_of_an_argument_that_is_null_is_refused(hf: Holdfast) -> None:
+async def test_a_key_of_an_argument_that_is_null_or_empty_is_refused(hf: Holdfast) -> None:
     calls: list[Any] = []
 
     @hf.effect(key="charge-{{order}}-{{more.id}}")
@@ -510,8 +510,8 @@ async def test_a_key_of_an_argument_that_is_null_is_refused(hf: Holdfast) -> Non
         calls.append(order)
         return "done"
 
-    for order, more in ((None, {"id": 1}), ("A", {"id": None})):
-        with pytest.raises(InputError, match="charge"):
+    for order, more in ((None, {"id": 1}), ("A", {"id": None}), ("", {"id": 1}), ("A", {"id": " "})):
+        with pytest.raises(InputError, match="charge.*is empty"):
             await charge(order, more)
     assert calls == []
-    assert await charge("", {"id": 1}) == "done"
+    assert await charge("A", {"id": 0}) == "done"

@@ -88,6 +88,25 @@ async def test_an_effect_is_retried_under_the_same_key_when_it_declares_one(hf: 
     assert outside.done == ["pay-A17", "pay-A17"]
 
 
+@pytest.mark.parametrize("key", ["pay-{{order}}", "{{order}}", "pay-{{order | upper}}"])
+@pytest.mark.parametrize("order", ["", " ", None])
+async def test_a_key_that_other_runs_would_have_too_stops_the_run_before_the_effect(
+    hf: Holdfast, key: str, order: str | None
+) -> None:
+    outside = Outside()
+    result = await outside.flow(effect="external", idempotency_key=key).run({"order": order}, on=hf)
+    assert result.failed
+    assert "order" in str(result.error)
+    assert outside.done == []
+
+
+async def test_a_part_of_a_key_that_has_a_default_may_be_empty(hf: Holdfast) -> None:
+    outside = Outside()
+    flow = outside.flow(effect="external", idempotency_key="pay-{{order}}{{part | default('')}}")
+    assert (await flow.run({"order": "A17"}, on=hf)).completed
+    assert outside.done == ["pay-A17"]
+
+
 @pytest.mark.covers("D-18", "CORE-CTX-09")
 async def test_the_key_is_stable_over_attempts_and_new_for_another_run(hf: Holdfast) -> None:
     outside = Outside()

@@ -19,7 +19,7 @@ def test_a_key_is_made_of_the_arguments() -> None:
 
 
 @pytest.mark.covers("IN-53")
-@pytest.mark.parametrize("arguments", [{}, {"order": None}, {"orderId": "A17"}])
+@pytest.mark.parametrize("arguments", [{}, {"order": None}, {"order": ""}, {"orderId": "A17"}])
 def test_a_call_without_the_argument_of_its_key_is_refused(arguments: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="of tool 'refund'"):
         REFUND.key_of("refund", arguments)

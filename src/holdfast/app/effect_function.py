@@ -17,8 +17,8 @@ from holdfast.frontends.python.code import code_fingerprint
 from holdfast.frontends.python.functions import is_coroutine
 from holdfast.model.annotations import named_types
 from holdfast.model.calls.boundary import call, call_plain
-from holdfast.model.expr.resolve import Path, Resolve, mapping_resolver
-from holdfast.model.expr.values import MISSING
+from holdfast.model.expr.resolve import mapping_resolver
+from holdfast.model.idempotency_keys import key_value
 from holdfast.model.template import as_text, compile_template, single_braces
 from holdfast.runs.context.context import Context
 from holdfast.runs.driver.retryable_errors import is_declared
@@ -279,8 +279,11 @@ class EffectFunction:
                 names |= names.get(parameter.name, {})
         try:
             resolve = mapping_resolver(names)
-            read = _without_null(resolve) if what == "key" else resolve
-            found = compile_template(given).render(read, strict=True).value
+            found = (
+                key_value(given, resolve)
+                if what == "key"
+                else compile_template(given).render(resolve, strict=True).value
+            )
         except ExpressionError as error:
             raise InputError(
                 f"{where}: {error}.",
@@ -310,16 +313,6 @@ def effect_of(value: Any) -> EffectFunction | None:
     """The declaration behind a decorated function."""
     found = getattr(value, MARK, None) if inspect.isfunction(value) else None
     return found if isinstance(found, EffectFunction) else None
-
-
-def _without_null(resolve: Resolve) -> Resolve:
-    """Null has no text of its own: calls with it and with an empty text would share a key."""
-
-    def read(path: Path) -> object:
-        found = resolve(path)
-        return MISSING if found is None else found
-
-    return read
 
 
 def _signature(fn: Callable[..., Any], name: str) -> inspect.Signature:

@@ -7,7 +7,8 @@ from typing import Any, Final, NamedTuple, cast
 
 from holdfast.errors import InputError
 from holdfast.model.expr import mapping_resolver
-from holdfast.model.template import TemplateRenderError, compile_template, single_braces
+from holdfast.model.idempotency_keys import key_value
+from holdfast.model.template import TemplateRenderError, single_braces
 from holdfast.types.status import Effect
 
 _OPTIONS: Final = {"effect", "idempotency_key"}
@@ -20,13 +21,11 @@ class OperationEffect(NamedTuple):
     key: str = ""
 
     def key_of(self, tool: str, arguments: Mapping[str, Any]) -> str | None:
-        """Raises InputError if an argument that it names is missing or null: calls would share the key."""
+        """Raises InputError if an argument that it names is missing or empty: calls would share the key."""
         if not self.key:
             return None
-        # Null has no text of its own.
-        known = {name: value for name, value in arguments.items() if value is not None}
         try:
-            return str(compile_template(self.key).render(mapping_resolver(known), strict=True).value)
+            return str(key_value(self.key, mapping_resolver(arguments)))
         except TemplateRenderError as error:
             raise InputError(
                 f"the idempotency key {self.key!r} of tool {tool!r}: {error}",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import InputError
 from holdfast.model.calls.boundary import call as call_code
-from holdfast.model.idempotency_keys import render
+from holdfast.model.idempotency_keys import item_key, render
 from holdfast.model.position import NAP, Sub
 from holdfast.model.program import ItemCall
 from holdfast.runs.context.calls import Attempt
@@ -215,7 +215,7 @@ async def run_item(script: Branches, call: ItemCall, args: tuple[Any, ...]) -> A
     async def work() -> Any:
         if call.is_script:
             return await call_code(call.fn, *args)
-        own = None if call.idempotency_key is None else render(pos, execution, call.idempotency_key)
+        own = None if call.idempotency_key is None else item_key(pos, execution, call.idempotency_key)
         return await script.step(
             call.name, call.fn, *args, effect=call.effect, key="item", retry=call.retry,
             timeout=call.timeout, idempotency_key=own,

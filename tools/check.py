@@ -11,10 +11,25 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BIN = ROOT / ".venv" / "bin"
 
+sys.path.insert(0, os.fspath(ROOT))
+
+from tools import partners  # noqa: E402
+
+# Those of partners outside the lock are checked where these are installed.
+EXAMPLES = [path for path in sorted(ROOT.glob("examples/*.py")) if path not in partners.typed_files()]
 CHECKS = {
     "format": [BIN / "ruff", "format", "--check", "--quiet", "--diff", "."],
     "lint": [BIN / "ruff", "check", "--quiet", "."],
     "types": [BIN / "python", "-m", "pyright"],
+    "examples": [
+        BIN / "python",
+        "-m",
+        "mypy",
+        "--strict",
+        "--cache-dir=build/mypy",
+        "--no-error-summary",
+        *EXAMPLES,
+    ],
     "client": [BIN / "python", "tools/client.py", "check"],
     "names": [BIN / "python", "tools/names.py"],
     "imports": [BIN / "lint-imports", "--no-logo", "--no-cache"],

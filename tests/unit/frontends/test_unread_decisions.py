@@ -217,6 +217,32 @@ def test_outcome_of_a_hold_is_warned_about() -> None:
     assert ("hold-outcome", "warning", "ask->pay") in found(flow)
 
 
+@pytest.mark.covers("SAFE-CHECK-16")
+@pytest.mark.parametrize("when", ["reply == 'reject'", "reply != 'approve'", "reply in ['reject', 'no']"])
+@pytest.mark.parametrize("options", [None, ["approve", "reject", "no"]])
+def test_comparing_the_free_answer_of_a_hold_is_warned_about(when: str, options: list[str] | None) -> None:
+    flow = Flow("free", effect="pure")
+    flow.hold("ask", prompt="Pay?", bind="reply", options=options)
+    flow.node(lambda: {}, name="pay")
+    flow.node(lambda: {}, name="stop")
+    flow.edge("ask", "stop", when=when)
+    flow.edge("ask", "pay", otherwise=True)
+    expected = [("free-answer", "warning", "ask")] if options is None else []
+    assert found(flow, "free-answer") == expected
+
+
+def test_comparing_a_free_answer_in_code_is_warned_about_and_whether_it_is_empty_is_not() -> None:
+    flow = Flow("free", effect="pure")
+    flow.hold("ask", prompt="Pay?", bind="reply")
+    flow.node(lambda: {}, name="pay")
+    flow.node(lambda: {}, name="stop")
+    flow.node(lambda: {}, name="silent")
+    flow.edge("ask", "silent", when="reply == ''")
+    flow.edge("ask", "stop", when=lambda s: s["reply"] == "reject")
+    flow.edge("ask", "pay", otherwise=True)
+    assert [each[0] for each in found(flow, "free-answer")] == ["free-answer"]
+
+
 # ---- slips in code
 
 

@@ -27,7 +27,7 @@ _FIELDS: Final = {
     "retry-attempts": "retry", "idempotency-key": "idempotency_key", "field-kind": "sections",
     "quorum": "wait", "join-single": "wait", "on-item-failure": "on_item_failure",
     "concurrency": "concurrency", "on-violation": "on_violation", "reroute": "on_violation",
-    "tolerance": "tolerated_failures", "hold-into": "bind",
+    "tolerance": "tolerated_failures", "hold-into": "bind", "free-answer": "options",
 }  # fmt: skip
 _FIXES: Final = {
     "cycle": "put the nodes of the cycle into a loop",

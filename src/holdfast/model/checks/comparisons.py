@@ -4,6 +4,7 @@ that is none, a number with a text. Decided by the sets of values that both side
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from holdfast.model.checks.comparison_report import ComparisonPlace, ComparisonReport
 from holdfast.model.checks.field_values import decided_only
@@ -12,9 +13,11 @@ from holdfast.model.checks.names import CONSTANT, TRUTH, CodeComparison
 from holdfast.model.checks.outcomes import outcomes_of
 from holdfast.model.checks.value_sets import (
     DECISION,
+    LITERAL,
     UNKNOWN,
     AnyValue,
     Constant,
+    FixedList,
     Read,
     ValueSet,
     computed_from,
@@ -41,6 +44,8 @@ from holdfast.model.expr.nodes import (
 from holdfast.model.expr.values import truthy
 from holdfast.model.graph import Edge, HoldSpec
 
+_EQUALITY: Final = frozenset({"==", "!=", "===", "!==", "in", "not in"})
+
 
 def check_comparisons(view: ValidationView) -> None:
     for text, place in expressions(view):
@@ -53,9 +58,8 @@ def check_comparisons(view: ValidationView) -> None:
 
 
 def _compare_in_code(view: ValidationView, node: str, each: CodeComparison) -> None:
-    report = ComparisonReport(
-        view, ComparisonPlace(what=f"its code (line {each.line} of {each.function})", node=node)
-    )
+    place = ComparisonPlace(what=f"its code (line {each.line} of {each.function})", node=node)
+    report = ComparisonReport(view, place)
 
     hold = view.nodes[node].hold if node in view.nodes else None
 
@@ -65,13 +69,55 @@ def _compare_in_code(view: ValidationView, node: str, each: CodeComparison) -> N
         # A function of an edge that leaves the hold: it is decided.
         return decided_only(found) if hold is not None and path == (hold.bind,) else found
 
-    left, right = each.left(read), each.right(read)
+    paths: list[Path] = []
+
+    def noted(path: Path) -> ValueSet:
+        paths.append(path)
+        return read(path)
+
+    left, right = each.left(noted), each.right(noted)
+    if each.operator in _EQUALITY:
+        _free_answer(view, place, paths, left | right)
     report.unsure = report.unsure or each.shared
     if each.operator in (TRUTH, CONSTANT):
         report.truth(left, each.left_text, right if each.operator == CONSTANT else None)
         return
     if any(is_decided(side) or computed_from(side) for side in (left, right)):
         report.compare(each.operator, left, right, each.left_text, each.right_text)
+
+
+def _free_answer(view: ValidationView, place: ComparisonPlace, paths: list[Path], values: ValueSet) -> None:
+    """A hold without options takes any text: `== 'reject'` lets "no" and "Reject" pass."""
+    written = sorted(each.value for each in _constants(values) if isinstance(each.value, str) and each.value)
+    free = {node.hold.bind: node.id for node in view.nodes.values() if node.hold and _is_free(node.hold)}
+    asked = next((name for path in paths if len(path) == 1 and (name := path[0]) in free), None)
+    if asked is None or not written:
+        return
+    hold = free[asked]
+    if any(each.rule == "free-answer" and each.node == hold for each in view.problems):
+        return
+    where = f"node {place.node!r}" if place.edge is None else f"edge {place.edge.id!r}"
+    view.warn(
+        "free-answer",
+        f"it has no options, so any text is accepted as its answer, and {where} compares {asked!r} with "
+        + ", ".join(map(repr, written)),
+        node=hold,
+        fix=f"give it options, such as {[*written, '...']!r}",
+    )
+
+
+def _constants(values: ValueSet) -> Iterator[Constant]:
+    """The literals of a comparison."""
+    for each in values:
+        if isinstance(each, Constant) and each.source == LITERAL:
+            yield each
+        elif isinstance(each, FixedList):
+            for member in each.members:
+                yield from _constants(member)
+
+
+def _is_free(hold: HoldSpec) -> bool:
+    return hold.options is None and hold.schema is None and not hold.form and not hold.target
 
 
 def expressions(view: ValidationView) -> Iterator[tuple[str, ComparisonPlace]]:
@@ -137,6 +183,9 @@ class ExpressionComparisons:
                 if isinstance(side, (Name, Default)) and side.path == ("outcome",):
                     self._read_after_hold(side.path)
             left, right = values_of(node.left, self._read), values_of(node.right, self._read)
+            if node.operator in _EQUALITY:
+                names = [side.path for side in (node.left, node.right) if isinstance(side, (Name, Default))]
+                _free_answer(self._view, self._place, names, left | right)
             self._report.compare(node.operator, left, right, _shown(node.left), _shown(node.right))
             as_truth = False
         elif isinstance(node, (Name, Default)) and self._place.edge is not None:

@@ -511,7 +511,7 @@ async def test_a_key_of_an_argument_that_is_null_or_empty_is_refused(hf: Holdfas
         return "done"
 
     for order, more in ((None, {"id": 1}), ("A", {"id": None}), ("", {"id": 1}), ("A", {"id": " "})):
-        with pytest.raises(InputError, match="charge.*is empty"):
+        with pytest.raises(InputError, match=r"charge.*is empty"):
             await charge(order, more)
     assert calls == []
     assert await charge("A", {"id": 0}) == "done"

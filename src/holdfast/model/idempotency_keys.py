@@ -23,9 +23,9 @@ def substep_key(pos: Position, execution: Exec, node: Node, ordinal: str) -> str
 
 
 def key_value(text: str, resolve: Resolve) -> object:
-    """A template of a key, filled. Raises TemplateRenderError where a part has no value, null or an empty text:
-    all runs without a value would have one key, and the callee would drop every call but the first. A part that
-    has a default may be empty."""
+    """A template of a key, filled. Raises TemplateRenderError where a part has no value, null or an empty
+    text: all runs without a value would have one key, and the callee would drop every call but the first.
+    A part that has a default may be empty."""
     template = compile_template(text)
     found = template.render(resolve, strict=True).value
     for part in template.parts:

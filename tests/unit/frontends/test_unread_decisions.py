@@ -31,6 +31,10 @@ def order(**hold: Any) -> Flow:
     return flow
 
 
+def nothing() -> dict[str, Any]:
+    return {}
+
+
 def found(flow: Flow, *rules: str) -> list[tuple[str, str, str]]:
     return [
         (problem.rule, problem.severity.value, problem.node or problem.edge or "")
@@ -223,8 +227,8 @@ def test_outcome_of_a_hold_is_warned_about() -> None:
 def test_comparing_the_free_answer_of_a_hold_is_warned_about(when: str, options: list[str] | None) -> None:
     flow = Flow("free", effect="pure")
     flow.hold("ask", prompt="Pay?", bind="reply", options=options)
-    flow.node(lambda: {}, name="pay")
-    flow.node(lambda: {}, name="stop")
+    flow.node(nothing, name="pay")
+    flow.node(nothing, name="stop")
     flow.edge("ask", "stop", when=when)
     flow.edge("ask", "pay", otherwise=True)
     expected = [("free-answer", "warning", "ask")] if options is None else []
@@ -234,9 +238,9 @@ def test_comparing_the_free_answer_of_a_hold_is_warned_about(when: str, options:
 def test_comparing_a_free_answer_in_code_is_warned_about_and_whether_it_is_empty_is_not() -> None:
     flow = Flow("free", effect="pure")
     flow.hold("ask", prompt="Pay?", bind="reply")
-    flow.node(lambda: {}, name="pay")
-    flow.node(lambda: {}, name="stop")
-    flow.node(lambda: {}, name="silent")
+    flow.node(nothing, name="pay")
+    flow.node(nothing, name="stop")
+    flow.node(nothing, name="silent")
     flow.edge("ask", "silent", when="reply == ''")
     flow.edge("ask", "stop", when=lambda s: s["reply"] == "reject")
     flow.edge("ask", "pay", otherwise=True)

@@ -37,7 +37,17 @@ def test_new_project_runs_and_its_tests_pass_as_it_is(cli: Cli, tmp_path: Path, 
     assert not any("@" in path.read_text().replace("@flow", "").replace("@tool", "").replace("@dataclass", "")
                    for path in folder.iterdir())  # fmt: skip
     tests = _in(
-        folder, "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", "-p", "no:schemathesis"
+        folder,
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:randomly",
+        "-p",
+        "no:schemathesis",
+        "-p",
+        "no:langsmith_plugin",
     )
     assert tests.returncode == 0, tests.stdout + tests.stderr
     assert said.json["run"] in (folder / "README.md").read_text()

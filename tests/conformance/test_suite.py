@@ -110,6 +110,8 @@ def test_store_of_somebody_else_is_judged_by_the_suite(tmp_path: Path, forgets: 
             "no:cacheprovider",
             "-p",
             "no:schemathesis",
+            "-p",
+            "no:langsmith_plugin",
             ".",
         ],
         cwd=tmp_path,

@@ -23,7 +23,7 @@ def test_page_about_testing_passes_when_its_snippets_are_run(tmp_path: Path) -> 
         [
             *(sys.executable, "-m", "pytest", "-q", "-W", "error"),
             # Loaded by its name: the environment of a clone has no entry points.
-            *("-p", "no:schemathesis", "-p", "holdfast.testing.pytest_entry"),
+            *("-p", "no:schemathesis", "-p", "no:langsmith_plugin", "-p", "holdfast.testing.pytest_entry"),
             *("-p", "no:asyncio", "--rootdir", tmp_path, tmp_path),
         ],
         capture_output=True,

@@ -70,7 +70,18 @@ def test_second_try_runs_only_what_failed_when_it_belongs_to_a_group(tmp_path: P
     (tmp_path / "test_suite.py").write_text(SUITE)
 
     def run(*more: str) -> str:
-        command = [sys.executable, "-m", "pytest", "-p", "no:randomly", "-p", "no:schemathesis", *more]
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-p",
+            "no:randomly",
+            "-p",
+            "no:schemathesis",
+            "-p",
+            "no:langsmith_plugin",
+            *more,
+        ]
         env = {**os.environ, "PYTHONPATH": str(ROOT)}
         return subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True).stdout
 

@@ -32,12 +32,13 @@ def key_value(text: str, resolve: Resolve) -> object:
         if isinstance(part, str) or part.may_miss:
             continue
         if _is_empty(Template(text, (part,)).render(resolve).value):
+            name = ".".join(part.path)
             raise TemplateRenderError(
                 "it is empty, so that this key would be the same for other runs",
                 path=part.path,
                 text=text,
                 column=part.column,
-                hint="set it before this point, or use a value in the key that every run has",
+                hint=f"set it before this point; write {{{{{name} | default('')}}}} if it may be empty",
             )
     return found
 

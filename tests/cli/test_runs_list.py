@@ -85,3 +85,15 @@ def test_runs_in_a_terminal_is_a_table_with_ages(cli: Cli, runs: list[str], tmp_
     assert runs[1] not in seen.text
     assert "2 d ago" in seen.text
     assert "\x1b[32mcompleted" in seen.raw
+
+
+def test_a_run_is_queued_once_its_answer_is_recorded(cli: Cli, refund: str) -> None:
+    run = cli("run", refund, "--input", given(250), "--json").json["id"]
+    before = cli("runs", "--json").items[0]
+    assert (before["asks"], before["answered"]) == (True, False)
+    assert "waiting for input" in cli("runs").out
+    assert cli("answer", run, "approve").code == 0
+    after = cli("runs", "--json").items[0]
+    assert (after["asks"], after["answered"]) == (False, True)
+    assert "queued" in cli("runs").out
+    assert "status   queued" in cli("show", run).out

@@ -70,6 +70,7 @@ export function machineWord(wait: MachineWait): Shown {
 export function statusWord(run: { status: string } & Waits, until = ""): Shown {
   const [machine] = run.machineWaits;
   if (run.missing.length > 0) return { word: word("runWaitsWorker"), role: "queued", icon: "circle" };
+  if (run.answered) return runWord("pending");
   return run.status === "pending_input" && machine && !run.asks ? machineWord(machine) : runWord(run.status, until);
 }
 

@@ -4,7 +4,7 @@ import { matches, versionIn, versionName } from "@/screens/flows/versions";
 import type { Flow, FlowRun, NodeVisit } from "@/services/flows";
 
 const run = (id: string, error: string): FlowRun => ({
-  id, error, version: "g1", status: "failed", startedBy: "", createdAt: "", endedAt: null, wakesAt: null, machineWaits: [], asks: false, missing: [],
+  id, error, version: "g1", status: "failed", startedBy: "", createdAt: "", endedAt: null, wakesAt: null, machineWaits: [], asks: false, answered: false, missing: [],
 });
 const visit = (node: string, state: string): NodeVisit => ({ node, run: "r1", state, attempts: 1, took: null, error: "" });
 

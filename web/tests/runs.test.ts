@@ -308,8 +308,13 @@ describe("a comparison", () => {
 
 describe("the status of a run", () => {
   it("says that no live worker can serve it", () => {
-    const run = { status: "pending", machineWaits: [], asks: false, missing: ["backend:reviewer"] };
+    const run = { status: "pending", machineWaits: [], asks: false, answered: false, missing: ["backend:reviewer"] };
     expect(statusWord(run).word).toBe("Waiting for a worker");
     expect(statusWord({ ...run, missing: [] }).word).toBe("Queued");
+  });
+  it("is queued once the answer is recorded", () => {
+    const run = { status: "pending_input", machineWaits: [], asks: true, answered: false, missing: [] };
+    expect(statusWord(run).word).toBe("Waiting for input");
+    expect(statusWord({ ...run, asks: false, answered: true }).word).toBe("Queued");
   });
 });

@@ -1492,7 +1492,8 @@ class Run(Model, kw_only=True):
     """`status`: pending, running, waiting, pending_input, resumable, completed, failed or cancelled.
     `wakes_at`: until when a run with the status waiting sleeps. `waits_for`: the events, callbacks,
     child runs and messages that a run with the status pending_input waits for; no person is asked for
-    those. `asks`: it waits for the answer of a person. `missing`: what it needs of a worker and no live
+    those. `asks`: it waits for the answer of a person. `answered`: its answer is recorded, and it waits
+    for a worker to resume it; people read "queued". `missing`: what it needs of a worker and no live
     one has, such as `backend:model` or `provider:openai`; it waits for such a worker."""
 
     id: str
@@ -1508,6 +1509,7 @@ class Run(Model, kw_only=True):
     wakes_at: str | None = None
     waits_for: list[MachineWait] = []
     asks: bool = False
+    answered: bool = False
     missing: list[str] = []
     thread: str | None = None
     instance_key: str | None = None
@@ -1568,6 +1570,7 @@ class RunDetail(Model, kw_only=True):
     wakes_at: str | None = None
     waits_for: list[MachineWait] = []
     asks: bool = False
+    answered: bool = False
     missing: list[str] = []
     thread: str | None = None
     instance_key: str | None = None

@@ -46,12 +46,13 @@ class MachineWait(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 class ShownRun(RunRow, frozen=True, kw_only=True):
     """What every view of a run is made from, so that none forgets when a sleeping run wakes up, what a run
     waits for, or that a run whose lease has expired is not running any more: it is `resumable`, whether or
-    not a reaper has found it. `asks`: it waits for a person. `missing`: what it needs of a worker and no live
-    one has."""
+    not a reaper has found it. `asks`: it waits for a person. `answered`: what it waited for is there, and a
+    worker is to resume it. `missing`: what it needs of a worker and no live one has."""
 
     wakes_at: int | None = None
     waits_for: tuple[MachineWait, ...] = ()
     asks: bool = False
+    answered: bool = False
     missing: tuple[str, ...] = ()
 
     @property
@@ -59,6 +60,8 @@ class ShownRun(RunRow, frozen=True, kw_only=True):
         """Its status as people read it; the time of `wakes_at` is added where times are shown."""
         if self.missing:
             return f"waiting for a worker with {' and '.join(self.missing)}"
+        if self.answered:
+            return run_label(RunStatus.pending)
         if self.asks or not self.waits_for:
             return run_label(self.status)
         more = len(self.waits_for) - 1
@@ -116,12 +119,19 @@ def _shown(
     machine = [hold for hold in holds if hold.type in MACHINE_WAITS and not is_child_question(hold)]
     waits = tuple(machine_wait(hold) for hold in machine)
     asks = any(hold.type not in UNASKED or is_child_question(hold) for hold in holds)
-    return ShownRun(**fields, wakes_at=wakes_at, waits_for=waits, asks=asks, missing=missing)
+    answered = row.status is RunStatus.pending_input and not holds and _is_ready(row, now)
+    return ShownRun(
+        **fields, wakes_at=wakes_at, waits_for=waits, asks=asks, answered=answered, missing=missing
+    )
 
 
 def is_interrupted(row: RunRow, now: int) -> bool:
     """Whether it has not ended and no live worker has it."""
     return row.status not in ENDED and (row.worker is None or _is_lapsed(row, now))
+
+
+def _is_ready(row: RunRow, now: int) -> bool:
+    return row.worker is None and row.ready_at is not None and row.ready_at <= now
 
 
 def _is_lapsed(row: RunRow, now: int) -> bool:
@@ -132,7 +142,8 @@ class RunWire(msgspec.Struct, kw_only=True):
     """`status`: pending, running, waiting, pending_input, resumable, completed, failed or cancelled.
     `wakes_at`: until when a run with the status waiting sleeps. `waits_for`: the events, callbacks, child
     runs and messages that a run with the status pending_input waits for; no person is asked for those.
-    `asks`: it waits for the answer of a person. `missing`: what it needs of a worker and no live one has,
+    `asks`: it waits for the answer of a person. `answered`: its answer is recorded, and it waits for a worker
+    to resume it; people read "queued". `missing`: what it needs of a worker and no live one has,
     such as `backend:model` or `provider:openai`; it waits for such a worker."""
 
     id: str
@@ -148,6 +159,7 @@ class RunWire(msgspec.Struct, kw_only=True):
     wakes_at: str | None = None
     waits_for: list[MachineWait] = []
     asks: bool = False
+    answered: bool = False
     missing: list[str] = []
     thread: str | None = None
     instance_key: str | None = None
@@ -178,6 +190,7 @@ def run_wire(row: ShownRun) -> RunWire:
         wakes_at=_moment(row.wakes_at),
         waits_for=list(row.waits_for),
         asks=row.asks,
+        answered=row.answered,
         missing=list(row.missing),
         thread=row.thread,
         instance_key=row.instance_key,

@@ -6,9 +6,9 @@ import { personOf } from "./holds";
 
 /** `kind`: also one that only a newer server has. */
 export type MachineWait = { kind: "event" | "callback" | "run" | "queue" | "other"; name: string; key: string; until: string | null };
-/** `machineWaits`: what it waits for that no person answers. `asks`: it waits for the answer of a person. `missing`: what it
- * needs of a worker and no live one has. */
-export type Waits = { machineWaits: MachineWait[]; asks: boolean; missing: string[] };
+/** `machineWaits`: what it waits for that no person answers. `asks`: it waits for the answer of a person. `answered`: its
+ * answer is recorded, and a worker is to resume it. `missing`: what it needs of a worker and no live one has. */
+export type Waits = { machineWaits: MachineWait[]; asks: boolean; answered: boolean; missing: string[] };
 export type Run = Waits & {
   id: string;
   flow: string;
@@ -107,7 +107,7 @@ function machineWaitOf(wire: NonNullable<RunWire["waits_for"]>[number]): Machine
 }
 
 export function waitsOf(wire: RunWire): Waits {
-  return { machineWaits: (wire.waits_for ?? []).map(machineWaitOf), asks: wire.asks ?? false, missing: (wire.missing ?? []).map(plainText) };
+  return { machineWaits: (wire.waits_for ?? []).map(machineWaitOf), asks: wire.asks ?? false, answered: wire.answered ?? false, missing: (wire.missing ?? []).map(plainText) };
 }
 
 function runOf(given: RunWire | RunDetail): Run {

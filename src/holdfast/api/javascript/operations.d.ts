@@ -3005,6 +3005,7 @@ export interface RunDetail {
   wakes_at?: string | null;
   waits_for?: MachineWait[];
   asks?: boolean;
+  answered?: boolean;
   missing?: string[];
   thread?: string | null;
   instance_key?: string | null;
@@ -3054,7 +3055,8 @@ export type RunStatus = "cancelled" | "completed" | "failed" | "pending" | "pend
  * `status`: pending, running, waiting, pending_input, resumable, completed, failed or cancelled.
  * `wakes_at`: until when a run with the status waiting sleeps. `waits_for`: the events, callbacks, child
  * runs and messages that a run with the status pending_input waits for; no person is asked for those.
- * `asks`: it waits for the answer of a person. `missing`: what it needs of a worker and no live one has,
+ * `asks`: it waits for the answer of a person. `answered`: its answer is recorded, and it waits for a worker
+ * to resume it; people read "queued". `missing`: what it needs of a worker and no live one has,
  * such as `backend:model` or `provider:openai`; it waits for such a worker.
  */
 export interface RunWire {
@@ -3071,6 +3073,7 @@ export interface RunWire {
   wakes_at?: string | null;
   waits_for?: MachineWait[];
   asks?: boolean;
+  answered?: boolean;
   missing?: string[];
   thread?: string | null;
   instance_key?: string | null;

@@ -6,7 +6,7 @@ import type { Run } from "@/services/runs";
 import { pausedWord, statusWord } from "@/words";
 import { usePaused } from "./usePaused";
 
-export function RunBadge({ run }: { run: Pick<Run, "id" | "status" | "wakesAt" | "machineWaits" | "asks" | "missing"> }) {
+export function RunBadge({ run }: { run: Pick<Run, "id" | "status" | "wakesAt" | "machineWaits" | "asks" | "answered" | "missing"> }) {
   const now = useNow();
   const waits = run.status === "pending_input";
   const paused = usePaused(waits);

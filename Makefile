@@ -13,7 +13,7 @@ SETUP := $(PYTHON) tools/setup.py
 unexport PYTHONDONTWRITEBYTECODE PYTHONPATH PYTHONHOME
 
 .DEFAULT_GOAL := help
-.PHONY: help demo web test check soak partners bench docs format lock clean setup-runtime setup-dev
+.PHONY: help demo web test slow check soak partners bench docs format lock clean setup-runtime setup-dev
 
 help:  ## show this list
 	@echo "make TARGET, where TARGET is one of"
@@ -26,14 +26,17 @@ demo: setup-runtime  ## a flow is killed, resumes, asks you and finishes; then t
 web: setup-runtime  ## the web app, into src/holdfast/_ui
 	@$(PY) tools/web.py build
 
-test: setup-dev  ## all tests but the soak, with the minutes of each folder
+test: setup-dev  ## all tests but the slow ones and the soak, with the minutes of each folder
 	@$(PY) -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+
+slow: setup-dev  ## whole forms of tests that take seconds each (tests/slow.py); CI runs them too
+	@$(PY) -m pytest -n $(WORKERS) --dist loadgroup -m "slow and not soak" $(ARGS)
 
 check: setup-dev  ## format, lint, types, imports and names; changes nothing
 	@$(PY) tools/check.py
 
 soak: setup-dev  ## hundreds of crashes at random moments, and long property tests
-	@$(PY) -m pytest -n $(WORKERS) --dist loadgroup -m soak --timeout 3600 --hypothesis-profile soak $(ARGS)
+	@$(PY) -m pytest -n $(WORKERS) --dist loadgroup -m "soak or slow" --timeout 3600 --hypothesis-profile soak $(ARGS)
 
 partners: setup-dev  ## integrations with partners outside the lock and with the lowest versions allowed
 	@$(PY) tools/partners.py run $(ARGS)

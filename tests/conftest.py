@@ -18,6 +18,7 @@ from tests.distribution import (
 )
 from tests.reporting import MinutesPerFolder, PlainNodeIds, receive_interrupts
 from tests.services.sqlite_files import copy_new_files
+from tests.slow import is_slow
 
 # The machine may be busy: a slow example is not a wrong one. The per-test timeout still holds.
 settings.register_profile("default", deadline=None, print_blob=True, max_examples=50)
@@ -86,6 +87,8 @@ IN_MEMORY_TOO = frozenset({"alike", "asks", "flow_list", "model", "resume", "two
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     found = {item.nodeid for item in items}
     for item in items:
+        if is_slow(item):
+            item.add_marker(pytest.mark.slow)
         if has_twin_on_sqlite(item, found):
             item.add_marker(pytest.mark.soak)
         parameters = set(item.name.partition("[")[2].rstrip("]").split("-"))

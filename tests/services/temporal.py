@@ -115,12 +115,22 @@ def server() -> TemporalServer | GivenServer:
     if given:
         return GivenServer(given)
     binary()
-    folder = Path(tempfile.mkdtemp(prefix="holdfast-temporal-"))
-    made = TemporalServer(folder)
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    atexit.register(made.kill)
+    made = TemporalServer(Path(tempfile.mkdtemp(prefix="holdfast-temporal-")))
+    atexit.register(_remove, made)
     made.start()
     return made
+
+
+def stop() -> None:
+    """The next call of `server` starts another one."""
+    if server.cache_info().currsize and isinstance(found := server(), TemporalServer):
+        _remove(found)
+    server.cache_clear()
+
+
+def _remove(made: TemporalServer) -> None:
+    made.kill()
+    shutil.rmtree(made.folder, ignore_errors=True)
 
 
 def own() -> TemporalServer:

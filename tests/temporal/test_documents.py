@@ -44,6 +44,8 @@ FEW = (
 )  # fmt: skip
 # Which branch is first is decided by some hundredths of a second, less than an activity takes to begin.
 BY_TIME = {"join_any", "join_quorum"}
+# Both branches end, and which of them first is decided by time on a busy machine.
+BRANCHED = {"parallel_join", "router_all"}
 
 
 @asynccontextmanager
@@ -71,7 +73,10 @@ async def test_documents_run_on_a_cluster_as_they_do_on_built_in_workers(
         async with asyncio.timeout(HANG):
             found = await asyncio.gather(*(found_of(hf, name) for name in names))
         for name, each in zip(names, found, strict=True):
-            assert each == json.loads((CORPUS / f"{name}.golden.json").read_text()), name
+            expected = json.loads((CORPUS / f"{name}.golden.json").read_text())
+            if name in BRANCHED:
+                each["trace"], expected["trace"] = sorted(each["trace"]), sorted(expected["trace"])
+            assert each == expected, name
 
 
 @pytest.mark.covers("TD-39")

@@ -18,16 +18,12 @@ from holdfast import Flow, Holdfast
 from tests.services import temporal
 from tests.temporal.runs import assert_same, engine_of, workers
 
-pytestmark = [
-    pytest.mark.anyio,
-    # The SDK says so where a machine was so busy that an activity was given up before it returned.
-    pytest.mark.filterwarnings("ignore:Cannot find activity to cancel"),
-]
+pytestmark = pytest.mark.anyio
 SOAK = 3_000
 """Seconds after which a soak hangs."""
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def engine() -> str:
     """With time for heartbeats: nothing is killed here."""
     return temporal.server().address("30s")

@@ -123,7 +123,7 @@ def test_target_sets_up_its_environment_before_it_works(target: str, layer: str,
 
 
 @pytest.mark.covers("CORE-REPO-11")
-@pytest.mark.parametrize("breaks", ["", "check", "test", "partners"])
+@pytest.mark.parametrize("breaks", ["", "check", "test", "slow", "partners"])
 def test_ci_calls_check_and_test_and_fails_when_one_does(tmp_path: Path, breaks: str) -> None:
     (tmp_path / ".ci").mkdir()
     (tmp_path / ".ci/run").write_text((ROOT / ".ci/run").read_text())
@@ -138,7 +138,8 @@ def test_ci_calls_check_and_test_and_fails_when_one_does(tmp_path: Path, breaks:
     done = subprocess.run(["bash", ".ci/run"], cwd=tmp_path, env=env, capture_output=True, text=True)
     called = [line.split()[0] for line in (tmp_path / "called").read_text().splitlines()]
     # Tests that failed are run once more, alone; what fails twice has failed.
-    assert called == ["check", "test", *(["test"] if breaks == "test" else []), "partners"]
+    tests = [each for name in ("test", "slow") for each in [name] * (2 if breaks == name else 1)]
+    assert called == ["check", *tests, "partners"]
     assert (done.returncode == 0) is (breaks == "")
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
+import msgspec
 import pytest
 
 from holdfast import (
@@ -53,6 +54,10 @@ async def test_an_agent_pauses_at_the_threshold_and_goes_on_with_as_much_again(p
     # 160 of 200.
     assert asked(model) == 4
     assert [h.prompt for h in result.holds] == ["Agent 'bot' has used 160 of 200 tokens. Continue?"]
+    # The answer has the parts that this budget has; another would grant nothing.
+    assert set(msgspec.json.decode(result.holds[0].schema or b"{}")["properties"]) == {"tokens"}
+    with pytest.raises(InputError):
+        await (await hf.service()).answer(result.holds[0].id, "continue", data={"money": "1"})
     await (await hf.service()).answer(result.holds[0].id, "continue", data={"tokens": 1000})
     result = await flow.resume(result.run_id, on=await place.hf())
     assert result.completed

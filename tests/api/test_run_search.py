@@ -10,8 +10,10 @@ import pytest
 
 from holdfast import Context, Flow, Holdfast
 from holdfast.errors import InputError
+from holdfast.runs.preview.run_change import UNSERVED
 from holdfast.runs.run_query import read_run_query
 from holdfast.store.rows import RunFilter
+from holdfast.types.fleet import WorkerRow
 from holdfast.types.status import RunStatus
 from tests.api.people import Hall, hall_of
 
@@ -192,6 +194,18 @@ async def test_a_change_of_a_run_is_said_beforehand(hall: Hall) -> None:
     await hall.ask("vera", "POST", path, json=edited, status=403)
     await hall.ask("vera", "POST", path, json={"action": "fork", "seq": 1})
     await hall.ask("ada", "POST", path, json={**edited, "patch": {"nowhere": {}}}, status=422)
+
+    # A run that no worker has, and that none would take: nothing would happen after a Resume.
+    queued = await flow.submit({}, on=hall.hf)
+    version = (await hall.ask("ada", "GET", f"/v1/runs/{queued}"))["version"]
+    store = (await hall.hf.service()).store
+    for versions, left in (({}, [UNSERVED]), ({version: "claims"}, [])):
+        row = WorkerRow(
+            name="w", incarnation="w", host="h", pid=1, release="1", started_at=1, until=0, versions=versions
+        )
+        await store.put_worker(row, 60_000_000)
+        found = await hall.ask("ada", "POST", f"/v1/runs/{queued}/preview", json={"action": "resume"})
+        assert [each for each in found["text"] if each == UNSERVED] == left
 
     assert await hall.ask("ada", "GET", f"/v1/runs/{run}") == before
     await hall.ask("ada", "POST", path, json={"action": "fork", "seq": 999}, status=422)

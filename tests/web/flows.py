@@ -65,6 +65,13 @@ def _short(name: str, undo: str | None) -> Flow:
 short = _short("short", None)
 # For tests that wait until the decision is final.
 brief = _short("brief", "1s")
+explained = Flow("explained")
+explained.hold(
+    "agree",
+    prompt="Agree to {{number}}?",
+    options=["agree", {"id": "refuse", "requires_comment": True}],
+    assignee="user:local",
+)
 
 
 def _silent() -> Flow:

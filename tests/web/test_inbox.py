@@ -66,7 +66,7 @@ def test_who_is_too_late_reads_the_decision_and_keeps_what_they_typed(
     inspect(page, "inbox-late")
     mine.get_by_role("button", name="Copy what I typed").click()
     expect(mine.get_by_role("button", name="Copied")).to_be_visible()
-    assert page.evaluate("navigator.clipboard.readText()") == "Amount: 900.00\nAccount: 4400"
+    assert page.evaluate("navigator.clipboard.readText()") == "Amount: 900.00\nAccount: 4400 Material"
 
 
 @pytest.mark.covers("WB-18-changed")
@@ -150,6 +150,10 @@ def test_keys_claim_snooze_watch_and_comment(server: WebServer, open_page: Opene
     page.keyboard.press("Escape")
     press(page, "s")
     snooze = page.get_by_role("form", name="Snooze")
+    expect(snooze.get_by_label("For")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.locator(".hold-title")).to_be_focused()
+    press(page, "s")
     snooze.get_by_label("For").select_option("1")
     snooze.get_by_role("button", name="Snooze").click()
     expect(snooze).to_be_hidden()
@@ -167,8 +171,13 @@ def test_keys_claim_snooze_watch_and_comment(server: WebServer, open_page: Opene
     press(page, "c")
     expect(page.get_by_label("Add a comment")).to_be_focused()
     page.keyboard.type("Seen by me")
-    page.get_by_role("button", name="Comment", exact=True).dblclick()
-    expect(page.locator(".comments")).to_contain_text("Seen by me")
+    # A comment is no decision: it is sent, and nothing is armed.
+    for _ in range(2):
+        page.keyboard.press("Control+Enter")
+    expect(page.locator(".comments").get_by_role("listitem")).to_have_count(1)
+    expect(page.get_by_role("button", name=re.compile("^Confirm"))).to_have_count(0)
+    page.keyboard.press("Escape")
+    expect(page.locator(".hold-title")).to_be_focused()
     # Its row says it, and everything that the row says is in view.
     page.goto(f"{server.address}/inbox/all/{hold['id']}")
     facts = page.get_by_role("button", name=re.compile("Refund claim M-1")).locator(".row-facts")
@@ -203,7 +212,10 @@ def test_many_are_decided_after_a_preview_and_failures_stay_selected(
         page.get_by_label(f"Select: Agree to B-{each}?").check()
     bulk = page.get_by_role("region", name="Select several")
     expect(bulk).to_contain_text("3 selected")
+    # The bar is below the rows: none has moved under the pointer.
+    assert page.locator(".rows").bounding_box()["y"] < bulk.bounding_box()["y"]  # type: ignore[index]
     bulk.get_by_role("button", name="Agree", exact=True).click()
+    expect(bulk.get_by_label("Comment")).to_be_focused()
     expect(bulk).to_contain_text("Agree would be applied to 3 questions.")
     inspect(page, "inbox-bulk")
     assert server.api("GET", f"/v1/holds/{first['id']}")["status"] == "pending"
@@ -220,6 +232,7 @@ def test_many_are_decided_after_a_preview_and_failures_stay_selected(
     page.locator(".toast").get_by_role("button", name="Undo").click()
     row = page.get_by_role("button", name=re.compile("^(?!Select).*Agree to B-1"))
     expect(row).to_be_focused()
+    expect(bulk).not_to_contain_text("was chosen")
     for hold in (first, third):
         assert server.api("GET", f"/v1/holds/{hold['id']}")["placed_by"] is None
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, Request, Route, expect
 
-from tests.web.conftest import Opener, WebServer, inspect
+from tests.web.conftest import Opener, WebServer, inspect, show
 from tests.web.people import open_hold, signed_in, title
 
 pytestmark = pytest.mark.xdist_group("web-2")
@@ -35,6 +35,17 @@ def test_the_focus_follows_an_armed_decision_and_a_comment_that_is_not_sent_is_k
     expect(page.get_by_role("button", name=re.compile("^Confirm"))).to_be_focused()
     page.get_by_role("button", name="Back", exact=True).press("Enter")
     expect(page.get_by_role("article").get_by_role("button", name="Refund")).to_be_focused()
+    # By keys: an option that needs a comment leads into it, and Esc out of it.
+    show(page, f"/inbox/mine/{server.claim('D-8', 'explained')['id']}")
+    expect(page.get_by_role("button", name="Refuse")).to_be_visible()
+    title(page)
+    page.keyboard.press("2")
+    expect(page.get_by_label("Comment", exact=False).first).to_be_focused()
+    page.keyboard.type("No")
+    page.keyboard.press("Escape")
+    expect(page.locator(".hold-title")).to_be_focused()
+    expect(page.get_by_role("button", name=re.compile("^Confirm"))).to_have_count(0)
+    show(page, f"/inbox/mine/{hold['id']}")
     page.get_by_label("Add a comment").fill("The frame is missing")
     page.get_by_role("article").get_by_role("link", name="Data", exact=True).click()
     page.get_by_role("article").get_by_role("link", name="Activity", exact=True).click()

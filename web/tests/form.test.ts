@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import {
   INSTRUCTIONS, type Form, answerData, commentFor, editedFields, fieldAt, firstValues, formOf, isEdited, reviewOf, valueOf,
 } from "@/models/form";
+import { errorsByField } from "@/models/typed";
 
 const schema = {
   "x-form": {
@@ -109,4 +110,28 @@ it("a schema without a form is one JSON field", () => {
   const data = formOf({ type: "object" }, {});
   expect(answerData(data, asked({ data: '{"a": 1}' }))).toEqual({ a: 1 });
   expect(answerData(formOf(null, {}), asked({}))).toBeNull();
+});
+
+describe("an answer with named parts", () => {
+  const grant = {
+    type: ["object", "null"],
+    properties: { tokens: { title: "More tokens", type: "integer", minimum: 1 }, money: { type: ["number", "string"], pattern: "^[0-9.]+$" } },
+    additionalProperties: false,
+  };
+  const found = formOf(grant, {});
+  const review = (values: Record<string, unknown>) => reviewOf(found, { values, decision: "continue", context: {} });
+
+  it("has a field for each, and is none where nothing was typed", () => {
+    expect(found.sections.map((each) => [each.field, each.kind, each.label])).toEqual([["tokens", "integer", "More tokens"], ["money", "text", "Money"]]);
+    expect(review({})).toMatchObject({ data: null, errors: {} });
+    expect(review({ tokens: "5000" })).toMatchObject({ data: { tokens: 5000 }, errors: {} });
+    expect(Object.keys(review({ tokens: "0" }).errors)).toEqual(["tokens"]);
+    expect(errorsByField(found, [{ field: "tokens", message: "is too small" }])).toEqual({ tokens: "is too small" });
+  });
+
+  it("is written as JSON where fields cannot show it", () => {
+    for (const free of [{ type: "object" }, { ...grant, anyOf: [{}] }]) expect(formOf(free, {}).sections.map((each) => each.kind)).toEqual(["json"]);
+    const needed = formOf({ type: "object", properties: { why: { type: "string" } }, required: ["why"] }, {});
+    expect(Object.keys(reviewOf(needed, { values: {}, decision: null, context: {} }).errors)).toEqual(["why"]);
+  });
 });

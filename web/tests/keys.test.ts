@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { isTyping, keyOf, matcherOf } from "@/models/keys";
+import { isTyping, keyOf, matcherOf, typingIn } from "@/models/keys";
 
 const plain = { ctrlKey: false, metaKey: false, altKey: false, shiftKey: false };
 
@@ -30,4 +30,16 @@ it("leaves letters to fields", () => {
   expect(isTyping({ tagName: "DIV", isContentEditable: true })).toBe(true);
   expect(isTyping({ tagName: "BUTTON" })).toBe(false);
   expect(isTyping(null)).toBe(false);
+});
+
+it("sends a form by Ctrl+Enter, and leaves a field by Escape, once a search is empty", () => {
+  const form = { className: "add-comment" };
+  expect(typingIn("Mod+Enter", { tagName: "TEXTAREA", form })).toBe("send");
+  expect(typingIn("Mod+Enter", { tagName: "TEXTAREA", form: null })).toBeNull();
+  expect(typingIn("Mod+Enter", { tagName: "INPUT", type: "text", form })).toBeNull();
+  expect(typingIn("Escape", { tagName: "TEXTAREA", form })).toBe("leave");
+  expect(typingIn("Escape", { tagName: "INPUT", type: "search", value: "flow:a" })).toBeNull();
+  expect(typingIn("Escape", { tagName: "INPUT", type: "search", value: "" })).toBe("leave");
+  expect(typingIn("Escape", { tagName: "SELECT" })).toBeNull();
+  expect(typingIn("x", { tagName: "TEXTAREA", form })).toBeNull();
 });

@@ -16,6 +16,8 @@ describe("what was typed", () => {
     expect(found.map((each) => each.field)).toEqual(["amount", "account"]);
     expect(typedText(found, " late ")).toBe("Amount: 900.00\nAccount: 4400\nlate");
     expect(typedText([], "")).toBe("");
+    const choices = formOf({ "x-form": { sections: [{ type: "input", field: "account", kind: "select", options: [{ id: "4400", label: "4400 Material" }] }] } }, {});
+    expect(typedText(typedFields(choices, { account: "4400" }), "")).toBe("Account: 4400 Material");
   });
 });
 

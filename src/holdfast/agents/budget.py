@@ -127,6 +127,13 @@ class Budget:
         more = (Budget(**granted) if granted else self).limits()
         return Amounts(**{UNITS[unit]: more.get(unit, 0) for unit in self.limits()})
 
+    def answer_schema(self) -> dict[str, Any] | None:
+        """Of an answer that grants more; None: it names no amount."""
+        parts = {name: part for name, part in _GRANT.items() if _UNIT_OF.get(name, name) in self.limits()}
+        hint = _SAME if len(parts) == 1 else _SAME_ALL
+        parts = {name: {**part, "description": hint} for name, part in parts.items()}
+        return {"type": ["object", "null"], "properties": parts, "additionalProperties": False}
+
     def limit_error(self, who: str, reached: Sequence[BudgetState]) -> str:
         return f"{who} has used {', '.join(each.words for each in reached)}."
 
@@ -136,16 +143,19 @@ class Budget:
 
 
 _MORE_THAN_0 = r"^(?=.*[1-9])[0-9]+(\.[0-9]+)?$"
-GRANT: dict[str, Any] = {
-    "type": ["object", "null"],
-    "properties": {
-        "tokens": {"type": "integer", "minimum": 1},
-        "money": {"type": ["number", "string"], "exclusiveMinimum": 0, "pattern": _MORE_THAN_0},
-        "seconds": {"type": "number", "exclusiveMinimum": 0},
+_UNIT_OF: Final = {"seconds": "micros"}
+_SAME: Final = "Empty: the same amount again."
+_SAME_ALL: Final = "All empty: the same amounts again."
+_GRANT: dict[str, dict[str, Any]] = {
+    "tokens": {"title": "More tokens", "type": "integer", "minimum": 1},
+    "money": {
+        "title": "More money",
+        "type": ["number", "string"],
+        "exclusiveMinimum": 0,
+        "pattern": _MORE_THAN_0,
     },
-    "additionalProperties": False,
+    "seconds": {"title": "More seconds", "type": "number", "exclusiveMinimum": 0},
 }
-"""The schema of an answer that grants more."""
 
 
 class BudgetMeter:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.agents.budget import GRANT, MICROS, BudgetMeter, BudgetState, usage_of
+from holdfast.agents.budget import MICROS, BudgetMeter, BudgetState, usage_of
 from holdfast.agents.messages import ModelRequest
 from holdfast.agents.model import Model
 from holdfast.agents.node_scope import AgentScope
@@ -202,7 +202,7 @@ class CallBudgets:
                 options=budget.options,
                 type="approval",
                 assignee=budget.assignee,
-                schema=GRANT,
+                schema=budget.answer_schema(),
                 context={
                     "agent": self.agent,
                     "turn": turn,

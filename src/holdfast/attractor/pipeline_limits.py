@@ -112,6 +112,10 @@ class PipelineBudget(Budget):
         """Only of what was asked about."""
         return Amounts(**{UNITS[each.unit]: self._limits[each.unit] for each in reached[:1]})
 
+    def answer_schema(self) -> None:
+        """The same amount again, always."""
+        return
+
     def run_words(self, node: str) -> str:
         return f" in stage {node!r}"
 

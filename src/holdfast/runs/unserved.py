@@ -89,6 +89,14 @@ async def live_workers(store: Store) -> list[WorkerRow]:
     return [row for row in await store.workers() if row.until > now and not row.draining]
 
 
+async def is_unserved(store: Store, row: RunRow) -> bool:
+    """A run that no worker has, and that none which is alive would claim."""
+    if row.worker is not None or row.status not in CLAIMABLE:
+        return False
+    here = [each for each in await live_workers(store) if each.lanes is None or row.lane in each.lanes]
+    return not any(serves(each, row.version) for each in here)
+
+
 def missing_of(lane: str, wanted: frozenset[str], alive: Sequence[WorkerRow]) -> tuple[str, ...]:
     """What no live worker of the lane has of this."""
     here = [each for each in alive if each.lanes is None or lane in each.lanes]

@@ -1,9 +1,10 @@
 /** Keys of the part of the page that is mounted. `?` lists exactly what is bound. */
 import { useEffect, useEffectEvent, useSyncExternalStore } from "react";
-import { type Binding, isLetters, isTyping, keyOf, matcherOf } from "@/models/keys";
+import { type Binding, isLetters, isTyping, keyOf, matcherOf, typingIn } from "@/models/keys";
 
-/** Without `run` it is only listed: the part that has the focus answers it itself. */
-export type BoundKey = Binding & { run?: () => void; whileTyping?: boolean };
+/** Without `run` it is only listed: the part that has the focus answers it itself. `whileTyping`: also in a field; a
+ * selector names the form whose fields are meant. */
+export type BoundKey = Binding & { run?: () => void; whileTyping?: boolean | string };
 
 export const PALETTE_KEYS = "Mod+k";
 let bound: readonly BoundKey[][] = [];
@@ -50,6 +51,22 @@ export function useBoundKeys(): BoundKey[] {
   ).flat();
 }
 
+function isMeant({ whileTyping = false }: BoundKey, target: HTMLElement): boolean {
+  return typeof whileTyping === "string" ? target.closest(whileTyping) !== null : whileTyping;
+}
+
+/** Ctrl+Enter sends the form that the field is in, and Escape leaves the field: the letters are keys again. */
+function typedKey(event: KeyboardEvent, target: HTMLElement): void {
+  const meant = target.closest("[role=dialog]") ? null : typingIn(keyOf(event), target);
+  if (meant === null) return;
+  event.preventDefault();
+  if (meant === "send") return target.closest("form")?.requestSubmit();
+  const part = target.closest("[data-part]") ?? document;
+  const rest = part.querySelector<HTMLElement>("[data-rest]") ?? document.querySelector<HTMLElement>("[data-rest]");
+  if (rest) rest.focus();
+  else target.blur();
+}
+
 /** Once, by the shell. */
 export function useKeyboard(): void {
   useEffect(() => {
@@ -57,9 +74,11 @@ export function useKeyboard(): void {
     const pressed = (event: KeyboardEvent) => {
       if (event.defaultPrevented || event.isComposing || event.repeat) return;
       if (document.querySelector("[role=dialog]") && event.key !== "Escape") return;
+      const target = event.target as HTMLElement;
       const name = matcher.press(keyOf(event), event.timeStamp);
       const found = name === null ? undefined : bound.toReversed().flat().find((each) => each.run && each.keys === name);
-      if (!found || (isTyping(event.target as HTMLElement) && !found.whileTyping)) return;
+      if (isTyping(target) && !(found && isMeant(found, target))) return typedKey(event, target);
+      if (!found) return;
       if (!lettersOn && isLetters(found.keys)) return;
       // On a button or a link, Enter does what it says there.
       if (name === "Enter" && (event.target as HTMLElement).closest("a, button, summary")) return;

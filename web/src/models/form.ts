@@ -47,8 +47,24 @@ export function formOf(schema: unknown, context: unknown): Form {
   if (isMapping(form) && Array.isArray(form["sections"])) return sectionsForm(form["sections"], form["allow_extra"] === true);
   const call = at(at(schema, "properties"), "arguments");
   if (isMapping(call) && isMapping(context) && "tool" in context) return callForm(schema, call, isMapping(context["arguments"]) ? context["arguments"] : {});
-  if (isMapping(schema)) return { ...NOTHING, kind: "data", sections: [sectionOf({ field: DATA, kind: "json" })], schema };
+  if (isMapping(schema)) return dataForm(schema);
   return { ...NOTHING, kind: "none", sections: [] };
+}
+
+/** An answer with named parts has a field for each; any other is written as JSON. */
+function dataForm(schema: Record<string, unknown>): Form {
+  const input = FREE.some((keyword) => keyword in schema) ? [] : inputFields(schema, null);
+  if (input.length === 0) return { ...NOTHING, kind: "data", sections: [sectionOf({ field: DATA, kind: "json" })], schema };
+  const first = valuesFrom(input, null);
+  return { ...NOTHING, kind: "data", sections: input.map(({ section }) => ({ ...section, start: first[section.field] })), schema, input };
+}
+
+/** What fields cannot show of an answer as a whole. */
+const FREE = ["anyOf", "oneOf", "allOf", "not", "if", "enum", "const", "patternProperties", "$ref"];
+
+/** Whether the answer is one field, written as JSON. */
+export function isWhole(form: Form): boolean {
+  return form.kind === "data" && form.input.length === 0;
 }
 
 export function sectionsForm(given: readonly unknown[], isOpen = false): Form {
@@ -115,9 +131,10 @@ function reviewSchema(form: Form, asked: Asked): Review {
   const errors: Record<string, string> = {};
   for (const problem of problems) {
     const [path = "", ...rest] = problem.split(": ");
-    const place = path.replace(/^data\.?/, "").replace(/^arguments\.?/, "");
-    const field = form.kind === "data" ? DATA : fieldAt(form, place);
-    const inner = form.kind === "data" ? path.replace(/^data/, "") : place === field ? "" : place.slice(field.length);
+    const named = path.replace(/^data\.?/, "");
+    const place = form.kind === "arguments" ? named.replace(/^arguments\.?/, "") : named;
+    const field = isWhole(form) ? DATA : fieldAt(form, place);
+    const inner = isWhole(form) ? path.replace(/^data/, "") : place === field ? "" : place.slice(field.length);
     const text = [inner, rest.join(": ")].filter(Boolean).join(" ");
     errors[field] = Object.hasOwn(errors, field) ? `${errors[field]}; ${text}` : text;
   }
@@ -133,6 +150,11 @@ export function fieldAt(form: Form, place: string): string {
 }
 
 function wholeData(form: Form, { values }: Asked): Record<string, unknown> | null {
+  if (!isWhole(form)) {
+    const given = inputFrom(form.input, values, {});
+    // Nothing was given: where that is an answer, it is none.
+    return Object.keys(given).length === 0 && problemsIn(null, form.schema).length === 0 ? null : given;
+  }
   const found = valueOf(form.sections[0]!, values[DATA]);
   return isMapping(found) ? found : found === null ? null : { [DATA]: found };
 }

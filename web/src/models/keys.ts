@@ -52,6 +52,16 @@ export function matcherOf(bound: () => readonly string[]): Matcher {
   };
 }
 
+type Field = { tagName?: string; type?: string; value?: string; form?: { className: string } | null };
+
+/** What a key that nothing else on the page answers means in a field of text. Escape empties a search first. */
+export function typingIn(key: string, field: Field): "send" | "leave" | null {
+  const tag = field.tagName?.toLowerCase();
+  if (key === "Mod+Enter") return tag === "textarea" && field.form ? "send" : null;
+  if (key !== "Escape" || (tag !== "input" && tag !== "textarea")) return null;
+  return field.type === "search" && field.value ? null : "leave";
+}
+
 /** Single letters never fire while somebody types. */
 export function isTyping(target: { tagName?: string; type?: string; isContentEditable?: boolean } | null): boolean {
   if (!target) return false;

@@ -1,5 +1,5 @@
 /** What a person typed into a form, beside what was proposed. */
-import { DATA, type Form, type Section, type Values, fieldAt, isEdited, isEmpty } from "./form";
+import { DATA, type Form, type Section, type Values, fieldAt, isEdited, isEmpty, isWhole } from "./form";
 import { changesBetween } from "./state";
 import { valueText } from "./values";
 
@@ -9,7 +9,13 @@ export type TypedField = { field: string; label: string; value: unknown };
 /** The fields whose value is not the proposed one. */
 export function typedFields(form: Form, values: Values): TypedField[] {
   const inputs = form.sections.filter((each) => each.type !== "context");
-  return inputs.filter((each) => isTyped(each, values[each.field])).map((each) => ({ field: each.field, label: each.label, value: values[each.field] }));
+  return inputs.filter((each) => isTyped(each, values[each.field])).map((each) => ({ field: each.field, label: each.label, value: shownIn(each, values[each.field]) }));
+}
+
+/** As the control shows it: what was chosen has its label. */
+function shownIn({ options }: Section, value: unknown): unknown {
+  const labelOf = (each: unknown): unknown => options.find((one) => one.id === each)?.label ?? each;
+  return Array.isArray(value) ? value.map(labelOf) : labelOf(value);
 }
 
 function isTyped(section: Section, value: unknown): boolean {
@@ -29,7 +35,7 @@ export function errorsByField(form: Form, faults: readonly FieldFault[]): Record
   const found: Record<string, string> = {};
   for (const { field, message } of faults) {
     const place = form.kind === "arguments" ? field.replace(/^(modifications\.)?arguments\.?/, "") : field;
-    const outer = form.kind === "data" ? DATA : fieldAt(form, place) || (/^[^.[]*/.exec(place)?.[0] ?? "");
+    const outer = isWhole(form) ? DATA : fieldAt(form, place) || (/^[^.[]*/.exec(place)?.[0] ?? "");
     const text = outer === place ? message : `${place}: ${message}`;
     found[outer] = found[outer] ? `${found[outer]} ${text}` : text;
   }

@@ -14,6 +14,7 @@ from holdfast.model.shown_names import shown_name
 from holdfast.runs.branch.carried import fork_point
 from holdfast.runs.events import reader_of
 from holdfast.runs.preview.outcome import PreviewEntry
+from holdfast.runs.unserved import is_unserved
 from holdfast.store.refusals import require_live
 from holdfast.types.hold import UNASKED, HoldRow
 from holdfast.types.status import ENDED, Effect, HoldStatus, RunStatus, run_label
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 Action = Literal["resume", "retry", "fork", "rewind", "cancel"]
 _OUTSIDE: Final = (Effect.write, Effect.external)
+UNSERVED: Final = "No worker that is alive serves this version of the flow: the run waits for one."
 
 
 class RepeatedEffect(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,7 +120,11 @@ async def preview_change(
         refused_without_consent=list(refused),
         way=way,
     )
-    return msgspec.structs.replace(found, text=list(_sentences(found, row.status)))
+    text = list(_sentences(found, row.status))
+    # The owner of the store resumes it in a process of their own.
+    if action == "resume" and actor is not None and await is_unserved(service.store, row):
+        text.append(UNSERVED)
+    return msgspec.structs.replace(found, text=text)
 
 
 def _runs_again(story: Story, action: Action, record: int) -> Iterator[Visit]:

@@ -140,6 +140,7 @@ export const inbox = {
   more: "More",
   unwatch: "Stop watching",
   unsnooze: "End the snooze",
+  isSnoozed: "You snoozed this question.",
   reassignTo: "To",
   assigneeHelp: "A person, or group:NAME or role:NAME.",
   reason: "Reason",

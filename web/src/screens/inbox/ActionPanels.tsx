@@ -3,21 +3,25 @@ import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useEffect, useRef, useState } from "react";
 import { useKeys } from "@/app/useKeys";
 import { useSession } from "@/app/useSession";
-import { Problem } from "@/components/Problem";
 import { useAction } from "@/components/useAction";
-import { serverNow } from "@/components/useNow";
+import { useFocusBack } from "@/components/useFocusBack";
+import { serverNow, useNow } from "@/components/useNow";
 import { useOffline } from "@/live/useLive";
+import { reasonText } from "@/models/sentence";
+import { failureOf } from "@/services/client";
 import { type Hold, ask, extend, listPeople, reassign, snooze } from "@/services/holds";
 import { word } from "@/words";
 import { t } from "./text";
+import { focusTitle } from "./useInboxKeys";
 
 type PanelProps<Done = Hold | null> = { hold: Hold; onDone: (done: Done) => void; onClose: () => void };
-type FrameProps<Done> = { title: string; submit: string; disabled: boolean; act: () => Promise<Done>; children: ReactNode } & Omit<PanelProps<Done>, "hold">;
+type FrameProps<Done> = { title: string; submit: string; disabled: boolean; act: () => Promise<Done>; children: ReactNode } & PanelProps<Done>;
 
-function Frame<Done>({ title, submit, disabled, act, onDone, onClose, children }: FrameProps<Done>) {
+function Frame<Done>({ hold, title, submit, disabled, act, onDone, onClose, children }: FrameProps<Done>) {
   const frame = useRef<HTMLFormElement>(null);
   const sending = useAction({ mutationFn: act, onSuccess: onDone });
   const isOffline = useOffline();
+  useFocusBack(focusTitle);
   useEffect(() => frame.current?.querySelector<HTMLElement>("input, textarea, select")?.focus(), []);
   useKeys([{ keys: "Escape", group: t("detail"), label: t("cancel"), whileTyping: true, run: onClose }]);
   return (
@@ -31,13 +35,19 @@ function Frame<Done>({ title, submit, disabled, act, onDone, onClose, children }
       }}
     >
       {children}
-      {sending.isError ? <Problem error={sending.error} /> : null}
+      {sending.isError ? <Refused hold={hold.id} error={sending.error} /> : null}
       <div className="bulk-row">
         <button type="submit" className="button primary" disabled={disabled || sending.isPending || isOffline}>{submit}</button>
         <button type="button" className="button" onClick={onClose}>{t("cancel")}</button>
       </div>
     </form>
   );
+}
+
+function Refused({ hold, error }: { hold: string; error: unknown }) {
+  const { title, hint } = failureOf(error);
+  const now = new Date(useNow());
+  return <p role="alert" className="field-error small">{[reasonText(title, hold, t("thisQuestion"), now), hint].filter(Boolean).join(" ")}</p>;
 }
 
 function Person({ id, label, help, value, onChange }: { id: string; label: string; help: string; value: string; onChange: (name: string) => void }) {
@@ -58,7 +68,7 @@ export function ReassignPanel({ hold, onDone, onClose }: PanelProps) {
   const [to, setTo] = useState("");
   const [reason, setReason] = useState("");
   return (
-    <Frame title={word("reassign")} submit={word("reassign")} disabled={!to.trim()} act={() => reassign(hold, to.trim(), reason.trim())} onDone={onDone} onClose={onClose}>
+    <Frame hold={hold} title={word("reassign")} submit={word("reassign")} disabled={!to.trim()} act={() => reassign(hold, to.trim(), reason.trim())} onDone={onDone} onClose={onClose}>
       <Person id="reassign-to" label={t("reassignTo")} help={t("assigneeHelp")} value={to} onChange={setTo} />
       <div className="field">
         <label className="field-label" htmlFor="reassign-reason">{t("reason")}</label>
@@ -84,7 +94,7 @@ export function SnoozePanel({ hold, onDone, onClose }: PanelProps<Date>) {
     return until;
   };
   return (
-    <Frame title={word("snooze")} submit={word("snooze")} disabled={false} act={act} onDone={onDone} onClose={onClose}>
+    <Frame hold={hold} title={word("snooze")} submit={word("snooze")} disabled={false} act={act} onDone={onDone} onClose={onClose}>
       <div className="field">
         <label className="field-label" htmlFor="snooze-for">{t("snoozeFor")}</label>
         <select id="snooze-for" value={hours} onChange={(event) => setHours(event.target.value)}>
@@ -102,7 +112,7 @@ export function ExtendPanel({ hold, onDone, onClose }: PanelProps) {
   const [reason, setReason] = useState("");
   const act = () => extend(hold, new Date(Math.max(serverNow(), hold.expiresAt ? Date.parse(hold.expiresAt) : 0) + Number(hours) * HOUR), reason.trim());
   return (
-    <Frame title={t("extend")} submit={t("extend")} disabled={false} act={act} onDone={onDone} onClose={onClose}>
+    <Frame hold={hold} title={t("extend")} submit={t("extend")} disabled={false} act={act} onDone={onDone} onClose={onClose}>
       <div className="field">
         <label className="field-label" htmlFor="extend-by">{t("extendBy")}</label>
         <select id="extend-by" value={hours} onChange={(event) => setHours(event.target.value)}>
@@ -125,7 +135,7 @@ export function AskPanel({ hold, onDone, onClose }: PanelProps) {
   const starter = hold.startedBy === person ? "" : hold.startedBy;
   const isComplete = text.trim() !== "" && (to.trim() !== "" || starter !== "");
   return (
-    <Frame title={word("ask")} submit={word("ask")} disabled={!isComplete} act={() => ask(hold.id, text.trim(), to.trim())} onDone={onDone} onClose={onClose}>
+    <Frame hold={hold} title={word("ask")} submit={word("ask")} disabled={!isComplete} act={() => ask(hold.id, text.trim(), to.trim())} onDone={onDone} onClose={onClose}>
       <div className="field">
         <label className="field-label" htmlFor="ask-text">{t("yourQuestion")}</label>
         <textarea id="ask-text" rows={2} value={text} onChange={(event) => setText(event.target.value)} />

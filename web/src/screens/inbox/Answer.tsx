@@ -16,6 +16,7 @@ import { t } from "./text";
 import type { Decided } from "./UndoBar";
 import { useArmedKeys } from "./useArmedKeys";
 import { useDraft } from "./useDraft";
+import { focusTitle } from "./useInboxKeys";
 
 type AnswerProps = {
   hold: Hold;
@@ -111,6 +112,18 @@ export function Answer({ hold, form, values, comment, unsaved, beside, onTyped, 
     confirm(option);
   }
 
+  function armByKey(index: number): void {
+    setArmed(arm(shown, index + 1));
+    // What the option cannot be without is typed next.
+    if (options[index]?.requiresComment && !comment.trim()) requestAnimationFrame(() => focusField("comment"));
+  }
+
+  /** Out of the comment too: the letters are keys again. */
+  function back(): void {
+    setArmed(null);
+    if (document.activeElement?.closest("form.answer")) focusTitle();
+  }
+
   function confirm(option: Option): void {
     if (sending.isPending || isOffline) return;
     const found = { ...reviewOf(form, { values, decision: option.id, context: hold.context }).errors };
@@ -128,12 +141,13 @@ export function Answer({ hold, form, values, comment, unsaved, beside, onTyped, 
       keys: String(index + 1),
       group: t("decide"),
       label: option.label || t("submit"),
-      run: () => setArmed(arm(shown, index + 1)),
+      run: () => armByKey(index),
     })),
-    { keys: "Mod+Enter", group: t("decide"), label: t("keySend"), whileTyping: true, run: () => (chosen ? confirm(chosen) : setArmed(arm(shown, primary + 1))) },
+    // In a field of another form it sends that form: a comment is no decision.
+    { keys: "Mod+Enter", group: t("decide"), label: t("keySend"), whileTyping: "form.answer", run: () => (chosen ? confirm(chosen) : armByKey(primary)) },
     ...(chosen ? [
       { keys: "Enter", group: t("decide"), label: t("keyConfirm"), run: () => confirm(chosen) },
-      { keys: "Escape", group: t("decide"), label: t("keyDisarm"), whileTyping: true, run: () => setArmed(null) },
+      { keys: "Escape", group: t("decide"), label: t("keyDisarm"), whileTyping: "form.answer", run: back },
     ] : []),
   ]);
   useArmedKeys(chosen !== null, options.length, () => chosen && confirm(chosen), () => setArmed(null));

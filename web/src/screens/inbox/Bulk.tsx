@@ -1,9 +1,10 @@
 /** One decision on many holds: shown before it is made, with a result for each. Failures stay selected. */
 import { useMutation } from "@tanstack/react-query";
-import { useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { useKeys } from "@/app/useKeys";
 import { Problem } from "@/components/Problem";
 import { useAction } from "@/components/useAction";
+import { useFocusBack } from "@/components/useFocusBack";
 import { useNow } from "@/components/useNow";
 import { useOffline } from "@/live/useLive";
 import { commonOptions } from "@/models/selection";
@@ -44,6 +45,7 @@ export function Bulk({ holds, onClear, onDone }: BulkProps) {
     asking.reset();
     deciding.reset();
   };
+  useFocusBack(focusRow);
   useKeys([{ keys: "Escape", group: t("select"), label: t("clear"), run: option ? back : onClear }]);
   if (holds.length > MOST_BULK) return <Bar count={holds.length} onClear={onClear}><p className="small late">{t("tooMany", { most: MOST_BULK })}</p></Bar>;
   if (deciding.data && option) {
@@ -64,9 +66,9 @@ export function Bulk({ holds, onClear, onDone }: BulkProps) {
       </Bar>
     );
   }
-  const mayDecide = asking.data !== undefined && asking.data.done > 0 && (!option.requiresComment || comment.trim() !== "");
+  const mayDecide = asking.data !== undefined && asking.data.done > 0 && (!option.requiresComment || comment.trim() !== "") && !deciding.isPending && !isOffline;
   return (
-    <Bar count={holds.length} onClear={onClear}>
+    <Bar count={holds.length} onClear={onClear} onSubmit={() => mayDecide && deciding.mutate(choice)}>
       {asking.isError ? <Problem error={asking.error} onRetry={() => asking.mutate(choice)} /> : null}
       {deciding.isError ? <Problem error={deciding.error} /> : null}
       {asking.data ? <Result holds={holds} label={option.label} result={asking.data} preview /> : null}
@@ -78,7 +80,7 @@ export function Bulk({ holds, onClear, onDone }: BulkProps) {
         <textarea id="bulk-comment" rows={2} value={comment} onChange={(event) => setComment(event.target.value)} />
       </div>
       <div className="bulk-row">
-        <button type="button" className={`button ${option.variant === "danger" ? "danger" : "primary"}`} disabled={!mayDecide || deciding.isPending || isOffline} onClick={() => deciding.mutate(choice)}>
+        <button type="submit" className={`button ${option.variant === "danger" ? "danger" : "primary"}`} disabled={!mayDecide}>
           {t("confirmMany", { label: option.label, count: asking.data?.done ?? 0 })}
         </button>
         <button type="button" className="button" onClick={back}>{t("cancel")}</button>
@@ -87,14 +89,37 @@ export function Bulk({ holds, onClear, onDone }: BulkProps) {
   );
 }
 
-function Bar({ count, onClear, children }: { count: number; onClear: () => void; children: React.ReactNode }) {
+function focusRow(): void {
+  document.querySelector<HTMLElement>(".rows .row[tabindex='0']")?.focus();
+}
+
+type BarProps = { count: number; onClear: () => void; onSubmit?: () => void; children: React.ReactNode };
+
+/** `onSubmit`: what is sent is shown; what the person typed or pressed last is gone, and the next field has the focus. */
+function Bar({ count, onClear, onSubmit, children }: BarProps) {
+  const bar = useRef<HTMLFormElement>(null);
+  const isAsked = onSubmit !== undefined;
+  const wasAsked = useRef(isAsked);
+  useEffect(() => {
+    if (wasAsked.current !== isAsked) bar.current?.querySelector<HTMLElement>(isAsked ? "textarea" : ".bulk-row + .bulk-row button, button")?.focus();
+    wasAsked.current = isAsked;
+  }, [isAsked]);
   return (
     <section className="bulk" aria-label={t("select")}>
-      <div className="bulk-row">
-        <strong>{t("selected", { count })}</strong>
-        <button type="button" className="button quiet" onClick={onClear}>{t("clear")}</button>
-      </div>
-      {children}
+      <form
+        ref={bar}
+        className="bulk-result"
+        onSubmit={(event) => {
+          event.preventDefault();
+          onSubmit?.();
+        }}
+      >
+        <div className="bulk-row">
+          <strong>{t("selected", { count })}</strong>
+          <button type="button" className="button quiet" onClick={onClear}>{t("clear")}</button>
+        </div>
+        {children}
+      </form>
     </section>
   );
 }

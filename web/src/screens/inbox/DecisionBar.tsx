@@ -3,6 +3,7 @@ import { useEffect, useEffectEvent, useRef } from "react";
 import { Moment } from "@/components/Moment";
 import { clock } from "@/models/time";
 import type { Option } from "@/services/holds";
+import { Keys } from "@/app/Keys";
 import { t } from "./text";
 import type { DraftState } from "./useDraft";
 
@@ -25,13 +26,13 @@ export function DecisionBar(props: BarProps) {
   const chosen = options.find((each) => each.id === armed);
   const bar = useHeight();
   const isPressed = useRef(false);
+  const isArmed = chosen !== undefined;
   // The button that was pressed is gone: what comes next has the focus, and no letter is a key of the page.
   const follow = useEffectEvent(() => {
     const next = chosen?.requiresComment ? "#decision-comment" : ".decision-row button";
     if (isPressed.current && document.activeElement === document.body) bar.current?.querySelector<HTMLElement>(next)?.focus();
     isPressed.current = false;
   });
-  const isArmed = chosen !== undefined;
   useEffect(() => {
     if (isArmed || isPressed.current) follow();
   }, [isArmed]);
@@ -66,7 +67,7 @@ export function DecisionBar(props: BarProps) {
           <>
             <button type="button" className={`button ${chosen.variant === "danger" ? "danger" : "primary"}`} disabled={disabled} onClick={() => props.onConfirm(chosen)}>
               {t("confirm", { label: labelOf(chosen) })}
-              <kbd aria-hidden="true">{"↵"}</kbd>
+              <span aria-hidden="true">{chosen.requiresComment ? <Keys keys="Mod+Enter" /> : <kbd>{"↵"}</kbd>}</span>
             </button>
             <button type="button" className="button" onClick={props.onDisarm}>
               {t("cancel")}

@@ -35,7 +35,7 @@ export function Head({ onBack, ...actions }: HeadProps) {
         {hold.status === "pending" && hold.placedUntil === null && hold.expiresAt ? <Due at={hold.expiresAt} isPaused={hold.isPaused} /> : null}
         <HoldActions {...actions} />
       </div>
-      <h2 ref={heading} tabIndex={-1} className="hold-title">
+      <h2 ref={heading} tabIndex={-1} className="hold-title" data-rest="">
         {hold.title}
       </h2>
       <p className="muted small">

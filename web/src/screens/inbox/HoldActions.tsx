@@ -84,6 +84,11 @@ export function HoldActions({ hold, onChanged, onComment, onSnoozed }: ActionsPr
       {acting.isError ? <div className="action-panel"><Problem error={acting.error} /></div> : null}
       {panel === "reassign" ? <ReassignPanel hold={hold} onDone={changed} onClose={() => setPanel(null)} /> : null}
       {panel === "snooze" ? <SnoozePanel hold={hold} onDone={snoozed} onClose={() => setPanel(null)} /> : null}
+      {marks.data?.snoozed && isOpen && panel === null ? (
+        <output className="snoozed small">
+          {t("isSnoozed")} <button type="button" className="link" disabled={isOffline || acting.isPending} onClick={toggleSnooze}>{t("unsnooze")}</button>
+        </output>
+      ) : null}
       {isSoon && panel === null ? (
         <output className="due-soon small">
           {t("dueSoon", { time: clock(new Date(hold.expiresAt!)) })} {mayManage ? null : <>{t("dueSoonAsk")} </>}

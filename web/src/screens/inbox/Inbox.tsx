@@ -88,19 +88,6 @@ export function Inbox({ name, title, view, savedQuery, hold }: InboxProps) {
             {t("fresh", { count: fresh })}
           </button>
         ) : null}
-        {selection.chosen.length > 0 ? (
-          <Bulk
-            key={selection.round}
-            holds={selection.chosen}
-            onClear={selection.clear}
-            onDone={(left, said, done) => {
-              const all = selection.chosen.map((each) => each.id);
-              selection.keep(left, said);
-              setPlaced(done);
-              void renewAll(all);
-            }}
-          />
-        ) : selection.told ? <output className="bulk">{selection.told}</output> : null}
         <Rows
           query={query}
           rows={rows}
@@ -117,6 +104,21 @@ export function Inbox({ name, title, view, savedQuery, hold }: InboxProps) {
           onClear={() => find("")}
           onRefresh={refresh}
         />
+        {/* Below the rows, which stay where they are under the pointer. */}
+        {selection.chosen.length > 0 ? (
+          <Bulk
+            key={selection.round}
+            holds={selection.chosen}
+            onClear={selection.clear}
+            onDone={(left, said, done) => {
+              const all = selection.chosen.map((each) => each.id);
+              selection.keep(left, said);
+              setSnoozed(null);
+              setPlaced(done);
+              void renewAll(all);
+            }}
+          />
+        ) : selection.told ? <output className="bulk">{selection.told}</output> : null}
       </section>
       <section className="detail" aria-label={t("detail")} data-part="detail">
         {hold ? (
@@ -144,7 +146,8 @@ export function Inbox({ name, title, view, savedQuery, hold }: InboxProps) {
           onUndone={(restored) => {
             setPlaced(null);
             for (const each of restored) put(each);
-            if (selection.told) selection.clear();
+            // What was said of them is not true any more.
+            selection.reset();
             if (restored[0]) openRow(restored[0].id);
           }}
           onOver={() => setPlaced(null)}

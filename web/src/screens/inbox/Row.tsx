@@ -52,9 +52,9 @@ export const Row = memo(function Row({ row, isCurrent, isReachable, isChosen, is
           {row.isAgent ? <span className="row-agent"><span aria-hidden="true">{t("byAgent")}</span><span className="away">{t("byAgentAway")}</span></span> : null}
           <span className="row-name">{row.flow}</span>
           <span className="row-name">{row.assignee || t("nobody")}</span>
-          {row.confidence === null || row.outcome ? null : <span>{t("sure", { percent: Math.round(row.confidence * 100) })}</span>}
+          {row.confidence === null || row.outcome || row.placedBy ? null : <span>{t("sure", { percent: Math.round(row.confidence * 100) })}</span>}
           {row.comments ? <span className="row-comments"><Icon name="speech" /><span aria-hidden="true">{row.comments}</span><span className="away">{t("comments", { count: row.comments })}</span></span> : null}
-          {row.outcome?.at ? null : <span>{t("age", { age: roughly(now - new Date(row.createdAt).getTime()) })}</span>}
+          {row.outcome?.at || row.placedBy ? null : <span>{t("age", { age: roughly(now - new Date(row.createdAt).getTime()) })}</span>}
         </span>
       </button>
     </>

@@ -29,6 +29,8 @@ export function useSelection(list: string, rows: readonly Hold[]) {
     /** With Shift, all from the row that was chosen last. */
     choose: (id: string, isRange: boolean) => (isRange && holds.has(state.last) ? extend(state.last, id) : toggle(id)),
     clear: () => set(new Map(), "", state.round + 1),
+    /** As it is chosen, without what was said about it. */
+    reset: () => set(holds, "", state.round + 1),
     /** What failed stays chosen. */
     keep: (left: readonly string[], told: string) => set(new Map([...holds].filter(([id]) => left.includes(id))), left.length === 0 ? told : ""),
   };

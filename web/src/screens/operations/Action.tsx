@@ -1,9 +1,10 @@
 /** A button that acts only after a dialog has said what it does. */
-import { Modal } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useContext, useId, useRef, useState } from "react";
+import { Dialog } from "@/components/Dialog";
 import { Problem } from "@/components/Problem";
 import { useAction } from "@/components/useAction";
+import { useOffline } from "@/live/useLive";
 import { Announce } from "./Announce";
 import { t } from "./text";
 
@@ -22,6 +23,7 @@ type ActionProps = {
 
 export function Action(props: ActionProps) {
   const [opened, setOpened] = useState(false);
+  const isOffline = useOffline();
   const place = useRef<HTMLElement | null>(null);
   // What the action changed may have replaced its button: the focus goes to the row's next one, or to its heading.
   const focus = () =>
@@ -41,6 +43,7 @@ export function Action(props: ActionProps) {
         }}
         className={`button compact ${props.isDanger ? "danger" : ""}`}
         aria-label={t("actionOf", { label: props.label, of: props.of })}
+        disabled={isOffline}
         onClick={() => setOpened(true)}
       >
         {props.label}
@@ -69,7 +72,7 @@ function Confirm({ label, title, text, isDanger, asksReason, act, done, onClose,
     acting.mutate();
   };
   return (
-    <Modal opened onClose={onClose} title={title} closeButtonProps={{ "aria-label": t("close") }} transitionProps={{ duration: 0 }}>
+    <Dialog title={title} onClose={onClose}>
       <form className="confirm" onSubmit={submit}>
         <p>{text}</p>
         {asksReason ? (
@@ -88,6 +91,6 @@ function Confirm({ label, title, text, isDanger, asksReason, act, done, onClose,
           </button>
         </div>
       </form>
-    </Modal>
+    </Dialog>
   );
 }

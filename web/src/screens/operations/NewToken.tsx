@@ -1,7 +1,7 @@
 /** Creates a token. Its secret is shown once, here, and kept nowhere. */
-import { Modal } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
+import { Dialog } from "@/components/Dialog";
 import { Problem } from "@/components/Problem";
 import { useAction } from "@/components/useAction";
 import { createToken } from "@/services/operations";
@@ -12,16 +12,9 @@ const ROLES = { viewer: t("viewer"), member: t("member"), approver: t("approver"
 export function NewToken({ onClose }: { onClose: () => void }) {
   const [secret, setSecret] = useState("");
   return (
-    <Modal
-      opened
-      onClose={onClose}
-      title={secret ? t("secretTitle") : t("newToken")}
-      closeOnClickOutside={secret === ""}
-      closeButtonProps={{ "aria-label": t("close") }}
-      transitionProps={{ duration: 0 }}
-    >
+    <Dialog title={secret ? t("secretTitle") : t("newToken")} onClose={onClose} isKept={secret !== ""}>
       {secret ? <Secret secret={secret} onClose={onClose} /> : <Form onMade={setSecret} onClose={onClose} />}
-    </Modal>
+    </Dialog>
   );
 }
 

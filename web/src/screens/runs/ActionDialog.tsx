@@ -1,8 +1,8 @@
 /** Says what an action on a run would do, in the server's words, before it is done. */
-import { Modal } from "@mantine/core";
 import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
+import { Dialog } from "@/components/Dialog";
 import { Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
 import { focusField } from "@/components/FormSummary";
@@ -30,15 +30,14 @@ export function ActionDialog({ run, action, record, onClose }: DialogProps) {
     gcTime: 0,
   });
   return (
-    <Modal opened onClose={onClose} size="lg" title={t("actionTitle", { action: word(ACTION_WORDS[action]), flow: run.flow, run: run.id.slice(0, 8) })}
-      closeButtonProps={{ "aria-label": t("close") }} transitionProps={{ duration: 0 }}>
+    <Dialog title={t("actionTitle", { action: word(ACTION_WORDS[action]), flow: run.flow, run: run.id.slice(0, 8) })} onClose={onClose} size="lg">
       {run.head === head ? null : <p className="late" role="alert">{t("movedNow")}</p>}
       {preview.isPending ? <Skeleton rows={2} /> : null}
       {preview.isError ? <Problem error={preview.error} onRetry={() => void preview.refetch()} /> : null}
       {preview.data ? (
         <Act key={preview.data.etag} run={run} action={action} preview={preview.data} onAgain={() => void preview.refetch()} onClose={onClose} />
       ) : null}
-    </Modal>
+    </Dialog>
   );
 }
 

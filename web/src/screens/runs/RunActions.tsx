@@ -3,6 +3,7 @@ import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { useKeys } from "@/app/useKeys";
 import { useRight } from "@/app/useSession";
+import { useOffline } from "@/live/useLive";
 import type { Run, RunAction } from "@/services/runs";
 import { word } from "@/words";
 import { ACTION_WORDS, ActionDialog } from "./ActionDialog";
@@ -22,14 +23,15 @@ export function RunActions({ run, at }: { run: Run; at: number | undefined }) {
   const mayWrite = useRight("runs:write");
   const mayStart = useRight("flows:read");
   const [asked, setAsked] = useState<RunAction | null>(null);
+  const isOffline = useOffline();
   const isOn = mayWrite && !run.readOnly;
-  useKeys(isOn ? [{ keys: "f", group: t("title"), label: word("fork"), run: () => setAsked("fork") }] : []);
+  useKeys(isOn && !isOffline ? [{ keys: "f", group: t("title"), label: word("fork"), run: () => setAsked("fork") }] : []);
   if (!isOn) return null;
   const branches = asked === "fork" || asked === "rewind";
   return (
     <span className="run-actions">
       {actionsOf(run).map((action) => (
-        <button key={action} type="button" className={`button ${LOOKS[action] ?? ""}`} onClick={() => setAsked(action)}>
+        <button key={action} type="button" className={`button ${LOOKS[action] ?? ""}`} disabled={isOffline} onClick={() => setAsked(action)}>
           {word(ACTION_WORDS[action])}
         </button>
       ))}

@@ -61,6 +61,8 @@ ROUTER = "{id: m, type: router, config: {cases: [{id: big, when: 'n > 9'}, {id: 
 ROUTES = "a -> m\nm:big -> z\nm:some -> z\nm:else -> z"
 MAP = "{id: m, type: map, config: {over: list, into: out}}\n{id: i, type: set%s, config: {values: {y: 1}}}"
 LOOP = "{id: m, type: loop, config: {while: 'false', max_turns: 2}}\n{id: i, type: set%s, config: {values: {y: 1}}}"
+AGAIN = "{id: m, type: loop, config: {while: \"decision == 'reject'\", max_turns: 2, on_limit: %s}}"
+ASK_AGAIN = "{id: i, type: checkpoint, parent: m, config: {options: [approve, reject]}}"
 DECISION = "sections: [{type: decision, options: [ok]}]"
 
 EXAMPLES: dict[str, tuple[str, str]] = {
@@ -100,6 +102,10 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "hold-reminder": (hold("options: [ok], reminder: 5s"), hold("options: [ok], reminder: 5m")),
     "hold-type": (hold("options: [ok], type: callback_wait"), hold("options: [ok], type: choice")),
     "decision-unread": (approval(CALL, "a -> m -> c -> z"), approval(CALL, "a -> m\nm:approve -> c -> z\nm:reject -> z")),
+    "loop-limit": (
+        flow(f"{AGAIN % 'continue'}\n{ASK_AGAIN}\n{CALL}", "a -> m -> c -> z"),
+        flow(f"{AGAIN % 'fail'}\n{ASK_AGAIN}\n{CALL}", "a -> m -> c -> z"),
+    ),
     "decision-variable": (
         approval("", "a -> m\nm:approve -> z\nm:reject -> z").replace(HEAD, "variables: {decision: {reducer: first}}"),
         approval("", "a -> m\nm:approve -> z\nm:reject -> z").replace(HEAD, "variables: {decision: {reducer: last}}"),

@@ -133,11 +133,14 @@ async def test_a_callback_is_over_in_time_and_its_token_then_too(place: Place) -
 
 
 @pytest.mark.covers("USERS-CALLBACK")
-async def test_heartbeats_keep_a_callback_and_a_missing_one_ends_it_before_its_time(place: Place) -> None:
+@pytest.mark.parametrize("beats", [0, 3])
+async def test_heartbeats_keep_a_callback_and_a_missing_one_ends_it_before_its_time(
+    place: Place, beats: int
+) -> None:
     hf = await place.hf()
     result = await BUILD.run({"heartbeat": "1h"}, on=hf)
     tokens, runtime = await callbacks(hf), (await hf.service()).runtime
-    for _ in range(3):
+    for _ in range(beats):
         place.clock.advance(minutes=50)
         await runtime.sweep_holds()
         await tokens.heartbeat(SENT[0])

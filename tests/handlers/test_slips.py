@@ -285,14 +285,17 @@ def test_hold_is_refused_when_it_needs_two_and_one_decides(approval: dict[str, A
 
 
 @pytest.mark.covers("SAFE-CHECK-15")
-async def test_step_is_refused_when_its_key_has_a_name_in_single_braces() -> None:
+@pytest.mark.parametrize(
+    ("key", "why"), [("pay-{order_id}", "as plain text"), ("", "is empty"), (" ", "is empty")]
+)
+async def test_step_is_refused_when_its_key_would_be_the_same_in_every_run(key: str, why: str) -> None:
     flow, done = Flow("key"), list[int]()
 
     @flow.script
     async def work(ctx: Context) -> None:
-        await ctx.step("pay", done.append, 1, idempotency_key="pay-{order_id}")
+        await ctx.step("pay", done.append, 1, idempotency_key=key)
 
     async with Holdfast("memory:") as hf:
         result = await flow.run(on=hf)
     assert result.error is not None
-    assert ("as plain text" in result.error.message, done) == (True, [])
+    assert (why in result.error.message, done) == (True, [])

@@ -48,6 +48,13 @@ FAULTS = (
         "place.numbers.take(spec.prompt, key)",
         ("tests/flows/test_callbacks.py",),
     ),
+    Fault(
+        "a callback that is silent from the start waits for its time limit",
+        "engine/holds.py",
+        "return decision.now + min(lengths) if lengths",
+        "return decision.now + max(lengths) if lengths",
+        ("tests/flows/test_callbacks.py",),
+    ),
     # ---- fences and leases
     Fault(
         "no fence in the code: a worker that lost its lease writes on",

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
+from typing import Final
+
 from holdfast.model.expr import Resolve
 from holdfast.model.graph import Node
 from holdfast.model.paths import resolver
 from holdfast.model.position import Exec, Position
 from holdfast.model.template import Template, TemplateRenderError, as_text, compile_template
 from holdfast.types.ids import derived_id
+
+_EMPTY: Final = frozenset({"", "null", "[]", "{}", '""'})
+"""Texts of an empty value, also as the filter `json` writes it."""
 
 
 def idempotency_key(pos: Position, execution: Exec, node: Node) -> str:
@@ -44,7 +50,9 @@ def key_value(text: str, resolve: Resolve) -> object:
 
 
 def _is_empty(value: object) -> bool:
-    return value is None or (isinstance(value, str) and not value.strip())
+    if isinstance(value, str):
+        return value.strip() in _EMPTY
+    return value is None or (isinstance(value, Sized) and not len(value))
 
 
 def item_key(pos: Position, execution: Exec, text: str) -> str:

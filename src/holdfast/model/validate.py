@@ -43,7 +43,8 @@ def validate(
     view = ValidationView(spec, facts, values)
     for rule in _RULES:
         rule(view)
-    if any(node.hold is not None or node.subflow is not None for node in spec.nodes):
+    asks = any(node.hold is not None or node.subflow is not None for node in spec.nodes)
+    if asks or view.facts.unread_asks:
         # Loaded by the first flow that asks people.
         from holdfast.model.checks.decisions import check_decisions
 

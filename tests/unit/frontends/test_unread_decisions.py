@@ -201,6 +201,39 @@ def test_join_is_not_warned_about_when_its_edges_exclude_each_other() -> None:
     assert found(flow) == []
 
 
+@pytest.mark.parametrize(
+    ("asks", "pays", "together"),
+    [
+        (None, None, True),
+        ("amount > 100", None, True),
+        ("amount > 100", "amount <= 101", True),
+        ("amount > 100", "amount <= 100", False),
+        ("verdict == 'a'", "verdict != 'a'", False),
+    ],
+)
+@pytest.mark.covers("SAFE-CHECK-16")
+def test_join_is_warned_about_when_one_node_leads_to_the_question_and_to_what_acts(
+    asks: str | None, pays: str | None, together: bool
+) -> None:
+    flow = order()
+    flow.node(id="start")(lambda: None)
+    flow.edge("start", "ask", when=asks)
+    flow.edge("start", "pay", when=pays)
+    flow.edge("ask", "pay", when="decision == 'approve'")
+    otherwise(flow)
+    assert found(flow, "join-decision") == ([("join-decision", "warning", "pay")] if together else [])
+
+
+@pytest.mark.parametrize("target", ["pay", "no"])
+@pytest.mark.covers("SAFE-CHECK-16")
+def test_timeout_of_a_hold_is_warned_about_when_it_leads_where_an_approval_does(target: str) -> None:
+    flow = order(timeout="1h", on_timeout=f"branch:{target}")
+    flow.edge("ask", "pay", when="decision == 'approve'")
+    otherwise(flow)
+    rules = [rule for rule, _, _ in found(flow, "approving-default")]
+    assert rules == (["approving-default"] if target == "pay" else [])
+
+
 @pytest.mark.parametrize("on_limit", ["continue", "fail"])
 @pytest.mark.covers("SAFE-CHECK-16")
 def test_loop_is_warned_about_when_its_limit_leads_on_with_the_refusal(on_limit: str) -> None:
@@ -245,6 +278,82 @@ def test_comparing_a_free_answer_in_code_is_warned_about_and_whether_it_is_empty
     flow.edge("ask", "stop", when=lambda s: s["reply"] == "reject")
     flow.edge("ask", "pay", otherwise=True)
     assert [each[0] for each in found(flow, "free-answer")] == ["free-answer"]
+
+
+# ---- questions of scripts
+
+
+async def _ignores(ctx: Context) -> None:
+    await ctx.ask("Pay?", options=OPTIONS)
+    await ctx.step("pay", nothing, effect="external")
+
+
+async def _keeps(ctx: Context) -> None:
+    reply = await ctx.ask("Pay?", options=["approve", "reject"])  # noqa: F841
+    await ctx.step("pay", nothing)
+
+
+async def _reads(ctx: Context) -> None:
+    reply = await ctx.ask("Pay?", options=OPTIONS)
+    if reply.decision == "approve":
+        await ctx.step("pay", nothing)
+
+
+async def _reads_only(ctx: Context) -> None:
+    await ctx.ask("Look?", options=OPTIONS)
+    await ctx.step("look", nothing, effect="read")
+
+
+async def _one_option(ctx: Context) -> None:
+    await ctx.ask("Ready?", options=["go"])
+    await ctx.step("pay", nothing)
+
+
+async def _acts_before(ctx: Context) -> None:
+    await ctx.step("pay", nothing)
+    await ctx.ask("Good?", options=OPTIONS)
+
+
+async def _free(ctx: Context) -> None:
+    reply = await ctx.ask("Pay?")
+    if reply.decision.strip().lower() != "no":
+        await ctx.step("pay", nothing)
+
+
+async def _free_by_itself(ctx: Context) -> None:
+    if await ctx.ask("Pay?") in ("no", "reject"):
+        return
+    await ctx.step("pay", nothing)
+
+
+async def _free_text(ctx: Context) -> None:
+    reply = await ctx.ask("Why?")
+    if reply.decision != "":
+        await ctx.step("note", nothing, reply.decision)
+
+
+async def _form(ctx: Context) -> None:
+    reply = await ctx.ask("Pay?", form={"choice": {"options": OPTIONS}})
+    if reply.decision != "reject":
+        await ctx.step("pay", nothing)
+
+
+@pytest.mark.covers("SAFE-CHECK-16")
+@pytest.mark.parametrize(
+    ("script", "rule"),
+    [
+        (_ignores, "decision-unread"), (_keeps, "decision-unread"), (_free, "free-answer"),
+        (_free_by_itself, "free-answer"), (_reads, None), (_reads_only, None), (_one_option, None),
+        (_acts_before, None), (_free_text, None), (_form, None),
+    ],
+)  # fmt: skip
+def test_script_is_warned_about_when_an_answer_decides_nothing_or_is_any_text(
+    script: Callable[..., Any], rule: str | None
+) -> None:
+    flow = Flow("asks")
+    flow.script(script, id="work")
+    named = found(flow, "decision-unread", "free-answer")
+    assert named == ([(rule, "warning", "work")] if rule else [])
 
 
 # ---- slips in code

@@ -16,6 +16,7 @@ from holdfast.frontends.document.available_names import NOWHERE, DocumentSite
 from holdfast.frontends.document.canonical import meaning_of
 from holdfast.frontends.document.document import FlowDocument, Json
 from holdfast.frontends.document.edge_sets import check_edge_sets
+from holdfast.frontends.document.field_types import field_types
 from holdfast.frontends.document.names import (
     ReadText,
     check_names,
@@ -137,6 +138,7 @@ class _Compiler:
         self._check_doubles(whole.values())
         spec = self._whole_graph(by_id)
         facts = StateFacts(
+            types=field_types(self.document, nodes),
             writes={node.id: frozenset(node.writes) for node in nodes},
             complete=frozenset(by_id),
             given=frozenset(input_names(self.document)),

@@ -34,12 +34,39 @@ def check_unread_decisions(
     ways = _Ways(nodes, texts, _acting(spec) | agents)
     for node in holds:
         names = frozenset(node.type.writes(node))
-        free = [edge for edge in node.from_port(OUT) if not ways.tests(node, edge, names)]
-        if free and _asks_for_approval(node):
-            _check_free(node, free[0], ways.first_act(node, names), report)
+        if _asks_for_approval(node):
+            start = _undecided(node, ways, names)
+            if start is not None:
+                _check_free(node, start, ways.first_act(node, start, names), report)
+    for node in nodes.values():
+        if node.type is LOOP_END and node.config.on_limit == "continue":
+            _check_limit(node, [hold for hold in holds if ways.is_inside(hold, node)], ways, report)
 
 
-def _check_free(node: DocumentNode, edge: DocumentEdge, act: str | None, report: ProblemReport) -> None:
+def _undecided(node: DocumentNode, ways: _Ways, names: frozenset[str]) -> list[DocumentEdge] | None:
+    """The edges that are taken whatever is decided, none if it decides nothing; None if its edges decide."""
+    options = option_ids(node)
+    free = [edge for edge in node.from_port(OUT) if not ways.tests(node, edge, names)]
+    ports = [edge for edge in node.leaving if edge.port in options]
+    if free or not ports:
+        inside = node.node.parent is not None and not node.from_port(OUT)
+        return free if free or inside else None
+    reached = [{edge.target for edge in ports if edge.port == each} for each in options]
+    return ports if all(each == reached[0] for each in reached) else None
+
+
+def _check_limit(end: DocumentNode, holds: list[DocumentNode], ways: _Ways, report: ProblemReport) -> None:
+    """A loop that asks for another turn after a refusal, and goes on at its limit."""
+    for hold in holds:
+        names = frozenset(hold.type.writes(hold))
+        act = ways.first_act(end, end.leaving, names) if ways.reads(end, names) else None
+        if act is not None and _asks_for_approval(hold):
+            message = f"after the last turn {act!r} runs although {hold.id!r} asked for another"
+            fix = f"let the loop fail at its limit, or test {hold.config.decision_bind} before {act!r}"
+            report.warn(end.at("on_limit"), "loop-limit", message, fix, node=end.id.removesuffix(NEXT))
+
+
+def _check_free(node: DocumentNode, free: list[DocumentEdge], act: str | None, report: ProblemReport) -> None:
     if act is None:
         return
     bind = node.config.decision_bind
@@ -50,7 +77,10 @@ def _check_free(node: DocumentNode, edge: DocumentEdge, act: str | None, report:
         else f"give {node.id!r} options and lead from their ports"
     )
     fix += f", or test {bind} in a condition before {act!r}"
-    report.warn(edge.path, "decision-unread", message, fix, edge=edge.id)
+    if free:
+        report.warn(free[0].path, "decision-unread", message, fix, edge=free[0].id)
+    else:
+        report.warn(node.path, "decision-unread", message, fix, node=node.id)
 
 
 def _asks_for_approval(node: DocumentNode) -> bool:
@@ -101,10 +131,19 @@ class _Ways:
         asked = node.from_port(OUT) if edge.edge.otherwise else (edge,)
         return any(not names.isdisjoint(self._tests.get(each.id, ())) for each in asked)
 
-    def first_act(self, hold: DocumentNode, names: frozenset[str]) -> str | None:
-        """The first node that acts, reached from the hold's `out` without anything reading these names."""
+    def reads(self, node: DocumentNode, names: frozenset[str]) -> bool:
+        return not names.isdisjoint(self._reads.get(node.id, ()))
+
+    def is_inside(self, node: DocumentNode, end: DocumentNode) -> bool:
+        """Whether it is inside of the loop with this end."""
+        return end.id.removesuffix(NEXT) in self._around(node.id)
+
+    def first_act(
+        self, hold: DocumentNode, start: Iterable[DocumentEdge], names: frozenset[str]
+    ) -> str | None:
+        """The first node that acts, reached by these edges without anything reading these names."""
         names |= frozenset(self._nodes[each].config.into for each in self._maps_around(hold.id))
-        todo = deque(edge.target for edge in hold.from_port(OUT) if not self.tests(hold, edge, names))
+        todo = deque(edge.target for edge in start)
         todo += self._after_body(hold.id)
         seen = {hold.id}
         while todo and self._steps > 0:
@@ -123,11 +162,13 @@ class _Ways:
         return None
 
     def _maps_around(self, name: str) -> list[str]:
+        return [each for each in self._around(name) if self._nodes[each].type.name == "map"]
+
+    def _around(self, name: str) -> list[str]:
         found: list[str] = []
         parent = self._nodes[name].node.parent
         while parent is not None and parent in self._nodes and parent not in found:
-            if self._nodes[parent].type.name == "map":
-                found.append(parent)
+            found.append(parent)
             parent = self._nodes[parent].node.parent
         return found
 

@@ -17,6 +17,7 @@ _REPORTED: Final = frozenset(
         "unknown-name", "unknown-field", "expression", "template", "unreachable", "no-start", "no-nodes",
         "edge-source", "edge-target", "start-with-edge", "effect-undeclared", "timer", "duplicate-edge",
         "subflow-unknown", "reducer", "loop-cap", "decision-truth", "otherwise", "edge-mixed", "reroute",
+        "option-type",
     }
 )  # fmt: skip
 _FIELDS: Final = {
@@ -37,6 +38,8 @@ _FIXES: Final = {
     "default-option": "mark one option: {id: reject, default: true}",
     "breakpoint": "rename that node",
     "hold-into": "give the node another bind, or another decision_bind",
+    "join-decision": "let a join wait for all of its branches by their number (wait: 2), or test the "
+    "decisions in a condition behind it",
 }
 
 

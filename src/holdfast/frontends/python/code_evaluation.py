@@ -12,6 +12,7 @@ import msgspec
 
 from holdfast.model.checks.value_sets import (
     DECISION,
+    FREE_ANSWER,
     INITIAL,
     LITERAL,
     UNKNOWN,
@@ -250,6 +251,8 @@ class CodeEvaluation:
         certain = isinstance(timeout, ast.Constant) and str(timeout.value).startswith(_CERTAIN_TIMEOUTS)
         if None in given or "form" in given or (timeout is not None and not certain):
             return UNKNOWN
+        if given.keys().isdisjoint(("options", "schema")):
+            return FREE_ANSWER
         written = _plain_of(given.get("options"), self._code)
         try:
             options = [read_option(each) for each in written] if isinstance(written, (list, tuple)) else []  # type: ignore[misc]
@@ -297,7 +300,7 @@ def _of_plain(value: Any) -> ValueSet:
 
 def _mapped(values: ValueSet, change: Callable[[str], str]) -> ValueSet:
     if not all(isinstance(each, Constant) and isinstance(each.value, str) for each in values):
-        return UNKNOWN
+        return values if values == FREE_ANSWER else UNKNOWN
     return frozenset(
         Constant(change(each.value), each.source, each.name, each.family)
         for each in values
@@ -306,6 +309,8 @@ def _mapped(values: ValueSet, change: Callable[[str], str]) -> ValueSet:
 
 
 def _is_answer(values: ValueSet) -> bool:
+    if values == FREE_ANSWER:
+        return True
     return bool(values) and all(isinstance(e, Constant) and e.name == ANSWER for e in values)
 
 

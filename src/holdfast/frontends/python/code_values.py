@@ -24,6 +24,7 @@ from holdfast.frontends.python.code import (
     shown_tree,
     update_of,
 )
+from holdfast.frontends.python.code_asks import unread_asks
 from holdfast.frontends.python.code_evaluation import CodeEvaluation, PlainDefault
 from holdfast.frontends.python.code_tests import (
     Compared,
@@ -34,7 +35,16 @@ from holdfast.frontends.python.code_tests import (
 )
 from holdfast.frontends.python.functions import context_name
 from holdfast.model.checks.names import TRUTH, CodeComparison, CodeValue
-from holdfast.model.checks.value_sets import PART_METHODS, FixedList, Read, ValueSet, constants, union
+from holdfast.model.checks.value_sets import (
+    PART_METHODS,
+    UNKNOWN,
+    FixedList,
+    Read,
+    ValueSet,
+    constants,
+    is_decided,
+    union,
+)
 
 _OPERATORS: Final[Mapping[type[ast.cmpop], str]] = {
     ast.Eq: "==",
@@ -118,6 +128,19 @@ class CodeFacts:
                 return None
             words.append(status)
         return tuple(words)
+
+    @cached_property
+    def unread_asks(self) -> tuple[int, ...]:
+        """The lines of questions with options whose answer is not read before something acts."""
+        if self._tree is None or self._context is None:
+            return ()
+        here = CodeEvaluation(self, lambda _path: UNKNOWN)
+
+        def chooses(asked: ast.Call) -> bool:
+            found = here.value(asked)
+            return is_decided(found) and len(found) > 1
+
+        return unread_asks(self._tree, self.is_context, chooses)
 
     @cached_property
     def comparisons(self) -> tuple[CodeComparison, ...]:

@@ -49,6 +49,7 @@ def state_facts(
         outcomes={name: words for name, words in outcomes.items() if words is not None},
         reads={name: each.reads for name, each in code.items()},
         route_reads=route_reads,
+        unread_asks={name: each.unread_asks for name, each in code.items() if each.unread_asks},
         children=children,
     )
 

@@ -78,6 +78,7 @@ def _compare_in_code(view: ValidationView, node: str, each: CodeComparison) -> N
     left, right = each.left(noted), each.right(noted)
     if each.operator in _EQUALITY:
         _free_answer(view, place, paths, left | right)
+        _free_ask(view, each, node, left | right)
     report.unsure = report.unsure or each.shared
     if each.operator in (TRUTH, CONSTANT):
         report.truth(left, each.left_text, right if each.operator == CONSTANT else None)
@@ -104,6 +105,19 @@ def _free_answer(view: ValidationView, place: ComparisonPlace, paths: list[Path]
         node=hold,
         fix=f"give it options, such as {[*written, '...']!r}",
     )
+
+
+def _free_ask(view: ValidationView, each: CodeComparison, node: str, values: ValueSet) -> None:
+    """As `_free_answer`, of `ctx.ask`."""
+    written = sorted(c.value for c in _constants(values) if isinstance(c.value, str) and c.value)
+    if written and any(isinstance(one, AnyValue) and one.free for one in values):
+        view.warn(
+            "free-answer",
+            f"its code (line {each.line} of {each.function}) compares {each.left_text} with {written[0]!r}, "
+            "and the question has no options, so any text is accepted as its answer",
+            node=node,
+            fix=f"give it options, such as {[*written, '...']!r}",
+        )
 
 
 def _constants(values: ValueSet) -> Iterator[Constant]:

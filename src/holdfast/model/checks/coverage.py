@@ -94,6 +94,27 @@ def _uncovered(conditions: list[Expr], values: _Values) -> dict[Path, Any] | Non
     return None
 
 
+def can_hold_together(view: ValidationView, one: Edge, other: Edge) -> bool:
+    """Whether one run can take both of these edges of a node: they are always taken, or there is a case in
+    which both conditions hold."""
+    kinds = {one.kind, other.kind}
+    if not kinds <= {EdgeKind.always, EdgeKind.when}:
+        return False
+    found = [view.compiled(edge.when) for edge in (one, other) if edge.when is not None]
+    conditions = [each for each in found if isinstance(each, Expr)]
+    if len(conditions) < len(found) or any(edge.language == "clauses" for edge in (one, other)):
+        return False
+    if not conditions:
+        return True
+    for case in islice(_Values(view, one, conditions).cases(), _MOST_CASES):
+        try:
+            if all(truthy(each.evaluate(lambda path: case.get(path, MISSING))) for each in conditions):  # noqa: B023
+                return True
+        except (MissingNameError, NotComparableError):
+            continue
+    return False
+
+
 class _Values:
     """The values to try for each path."""
 

@@ -12,20 +12,34 @@ from typing import Final
 
 import msgspec
 
+from holdfast.errors import MissingNameError, NotComparableError
 from holdfast.model.checks.conflicts import ancestors, fork_between
+from holdfast.model.checks.coverage import can_hold_together
 from holdfast.model.checks.graph_view import ValidationView
 from holdfast.model.checks.names import RESULT
+from holdfast.model.expr import MISSING, Expr, truthy
 from holdfast.model.graph import Edge, EdgeKind, JoinKind, Node
+from holdfast.model.hold_declaration import BRANCH
 from holdfast.types.status import Effect
+from holdfast.types.yes_no import approving_answer
 
 _ACTS: Final = frozenset({Effect.write, Effect.external})
 _MOST_STEPS: Final = 100_000
 """Nodes that are looked at for all holds together; beyond, nothing is said."""
+_MOST_ARMS: Final = 20
 
 
 def check_decisions(view: ValidationView) -> None:
     if view.walk:
         return
+    for name, lines in view.facts.unread_asks.items():
+        view.warn(
+            "decision-unread",
+            f"its code asks (line {lines[0]} of the function), and acts whatever is decided: nothing reads "
+            "the answer",
+            node=name,
+            fix="test it before the step that acts: if reply.decision == 'approve'",
+        )
     holds = [node for node in view.nodes.values() if _asks_for_approval(node)]
     search = DecisionSearch(view)
     for node in view.nodes.values():
@@ -35,6 +49,7 @@ def check_decisions(view: ValidationView) -> None:
         search.unread(node)
         _loop_limit(view, node)
         _joins(view, node)
+        _approved_anyway(view, node)
 
 
 def _asks_for_approval(node: Node) -> bool:
@@ -158,7 +173,7 @@ def _joins(view: ValidationView, hold: Node) -> None:
         if target.join.kind is JoinKind.quorum and target.join.count > len(others):
             continue
         mine = ancestors(view, hold.id)
-        beside = next((e for e in others if _is_beside(view, mine, hold.id, e.source)), None)
+        beside = next((e for e in others if _is_beside(view, mine, hold.id, e)), None)
         if beside is not None:
             view.warn(
                 "join-decision",
@@ -171,12 +186,57 @@ def _joins(view: ValidationView, hold: Node) -> None:
             return
 
 
+def _approved_anyway(view: ValidationView, hold: Node) -> None:
+    """The timeout, or a failure of the hold, leads to what follows an approval."""
+    spec = hold.hold
+    yes = approving_answer(spec.options) if spec is not None and spec.options else None
+    if spec is None or yes is None:
+        return
+    edges = view.out[hold.id]
+    approved = {each.target for each in edges if _is_taken_after(view, each, spec.bind, yes)}
+    action = spec.on_timeout or ""
+    branch = action.removeprefix(BRANCH) if action.startswith(BRANCH) else ""
+    for edge in edges:
+        fails = edge.kind is EdgeKind.failure
+        if edge.target in approved and (fails or (edge.kind is EdgeKind.chosen and edge.target == branch)):
+            why = "a failure of the hold" if fails else "its timeout"
+            view.warn(
+                "approving-default",
+                f"{why} leads to {edge.target!r}, as {yes!r} does: it is approved without a person",
+                edge=edge.id,
+                fix="lead to another node, or to an end",
+            )
+
+
+def _is_taken_after(view: ValidationView, edge: Edge, bind: str, decision: str) -> bool:
+    if edge.kind is not EdgeKind.when or not _reads(edge.when or "", frozenset({bind})):
+        return False
+    found = view.compiled(edge.when or "")
+    if not isinstance(found, Expr):
+        return False
+    try:
+        return truthy(found.evaluate(lambda path: decision if path == (bind,) else MISSING))
+    except (MissingNameError, NotComparableError):
+        return True  # it depends on more
+
+
 def _is_tested(view: ValidationView, edge: Edge, names: frozenset[str]) -> bool:
     if edge.kind is EdgeKind.chosen:
         return True
     return edge.kind is EdgeKind.when and _reads(edge.when or "", names)
 
 
-def _is_beside(view: ValidationView, mine: set[str], hold: str, other: str) -> bool:
-    theirs = ancestors(view, other)
-    return hold not in theirs and other not in mine and fork_between(view, mine, theirs)
+def _is_beside(view: ValidationView, mine: set[str], hold: str, last: Edge) -> bool:
+    """Whether this edge to the join can be taken in a run that asks. `mine`: what is before the hold."""
+    theirs = ancestors(view, last.source)
+    if hold in theirs:
+        return False
+    if last.source not in mine and fork_between(view, mine, theirs):
+        return True
+    for name in mine & theirs:
+        edges = [edge for edge in view.out[name] if edge.loop is None][:_MOST_ARMS]
+        toward = [edge for edge in edges if edge.target in mine and edge is not last]
+        aside = [last] if name == last.source else [e for e in edges if e.target in theirs - mine]
+        if any(can_hold_together(view, a, b) for a in toward for b in aside if a is not b):
+            return True
+    return False

@@ -51,8 +51,8 @@ class StateFacts(msgspec.Struct, frozen=True, kw_only=True):
     by node and field the values that its code sets. `compared`: the comparisons in the code of a node.
     `outcomes`: the words of its own that a node ends with, if its code shows them. `conditions`: by node the
     expressions that its code evaluates, each with what it is called. `reads`: by node the names in its code,
-    None if it may read any field; `route_reads`: of the functions that choose its edges. `children`: the same
-    for sub-flows.
+    None if it may read any field; `route_reads`: of the functions that choose its edges. `unread_asks`: by
+    node the lines of questions whose answer its code does not read. `children`: the same for sub-flows.
     """
 
     types: Mapping[str, Any] = {}
@@ -65,6 +65,7 @@ class StateFacts(msgspec.Struct, frozen=True, kw_only=True):
     conditions: Mapping[str, tuple[tuple[str, str], ...]] = {}
     reads: Mapping[str, frozenset[str] | None] = {}
     route_reads: Mapping[str, frozenset[str] | None] = {}
+    unread_asks: Mapping[str, tuple[int, ...]] = {}
     children: Mapping[str, StateFacts] = {}
 
 

@@ -62,10 +62,12 @@ class FixedMap(msgspec.Struct, frozen=True):
 
 
 class AnyValue(msgspec.Struct, frozen=True):
-    """`computed`: the decision that it is computed from, in a way that is not followed."""
+    """`computed`: the decision that it is computed from, in a way that is not followed. `free`: the answer to
+    a question without options."""
 
     families: frozenset[str] | None = None
     computed: str = ""
+    free: bool = False
 
 
 Alternative: TypeAlias = Constant | FixedList | FixedMap | AnyValue
@@ -73,6 +75,7 @@ ValueSet: TypeAlias = frozenset[Alternative]
 Read: TypeAlias = Callable[[Path], ValueSet]
 
 UNKNOWN: Final[ValueSet] = frozenset({AnyValue()})
+FREE_ANSWER: Final[ValueSet] = frozenset({AnyValue(free=True)})
 
 
 def constants(values: Iterable[Any], source: str = LITERAL, name: str = "") -> ValueSet:

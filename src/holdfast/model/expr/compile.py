@@ -27,9 +27,13 @@ from holdfast.model.expr.values import (
     MISSING,
     ORDER,
     STRICT_ORDER,
+    clearly_contains,
+    clearly_equal,
+    clearly_strictly_equal,
     contains,
     equal,
     is_small,
+    require_alike,
     strictly_equal,
     truthy,
 )
@@ -43,16 +47,25 @@ def _negated(relation: Relation) -> Relation:
     return lambda left, right: not relation(left, right)
 
 
-_EQUALITY: Final[dict[str, Relation]] = {
-    "==": equal,
-    "!=": _negated(equal),
-    "===": strictly_equal,
-    "!==": _negated(strictly_equal),
-    "in": lambda item, container: contains(container, item),
-    "not in": lambda item, container: not contains(container, item),
-}
+def _equality(
+    same: Relation, strictly_same: Relation, has: Callable[[object, object], bool]
+) -> dict[str, Relation]:
+    return {
+        "==": same,
+        "!=": _negated(same),
+        "===": strictly_same,
+        "!==": _negated(strictly_same),
+        "in": lambda item, container: has(container, item),
+        "not in": lambda item, container: not has(container, item),
+    }
+
+
+_EQUALITY: Final = _equality(equal, strictly_equal, contains)
 _LENIENT: Final[dict[str, Relation]] = {**_EQUALITY, **ORDER}
-_STRICT: Final[dict[str, Relation]] = {**_EQUALITY, **STRICT_ORDER}
+_STRICT: Final[dict[str, Relation]] = {
+    **_equality(clearly_equal, clearly_strictly_equal, clearly_contains),
+    **STRICT_ORDER,
+}
 
 
 def closure(node: Node, *, strict: bool = True) -> Evaluate:
@@ -191,14 +204,18 @@ class _Compiler:
     def _among(self, left: Node, items: tuple[Node, ...], *, wanted: bool) -> Evaluate:
         """Membership in a written-out list is `==` with each item, in order until one is equal."""
         item, members = self.closure(left), [self.closure(member) for member in items]
+        strict = self._strict
 
         def evaluate(resolve: Resolve) -> object:
             value = item(resolve)
+            others: list[object] = []
             for member in members:
                 other = member(resolve)
-                same = equal(value, other) if is_small(other) else counted(equal, value, other, resolve)
-                if same:
+                if equal(value, other) if is_small(other) else counted(equal, value, other, resolve):
                     return wanted
+                others.append(other)
+            for other in others if strict else ():
+                require_alike(value, other)
             return not wanted
 
         return evaluate

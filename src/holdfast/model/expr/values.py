@@ -22,6 +22,8 @@ _INCOMPARABLE = (TypeError, ValueError, ArithmeticError, RecursionError)
 _NUMBERS = (int, float, Decimal)
 _SCALARS = frozenset({str, int, float, bool, type(None)})
 _STEP = 1_000
+_LONGEST = 100
+"""A text of more characters spells no number that a person compares."""
 _PLAINLY_ORDERED = frozenset({str, int, float})
 _ORDERED_FAMILIES = (str, bytes, datetime, date, time, timedelta)
 
@@ -66,6 +68,50 @@ def strictly_equal(left: object, right: object) -> bool:
     if left is MISSING or right is MISSING:
         return False
     return _same(left, right)
+
+
+def clearly_equal(left: object, right: object) -> bool:
+    """As `equal`, for conditions. Raises NotComparableError for a text that spells the number or boolean
+    beside it, and for true beside 1: they are not equal, and the author of the condition means that they
+    are."""
+    if type(left) is type(right) and type(left) in _SCALARS:
+        return left == right
+    if equal(left, right):
+        return True
+    require_alike(left, right)
+    return False
+
+
+def clearly_strictly_equal(left: object, right: object) -> bool:
+    if left is MISSING or right is MISSING:
+        return False
+    return clearly_equal(left, right)
+
+
+def require_alike(left: object, right: object) -> None:
+    """Raises NotComparableError where values that are not equal differ only in their types."""
+    if _spells(left, right) or _spells(right, left):
+        names = [_type_word(value) for value in (left, right)]
+        raise NotComparableError(
+            f"{names[0]} and {names[1]} are compared that differ only in their types",
+            hint="Compare two numbers, two texts or two booleans: declare the type of what is compared, or "
+            "write the literal in its type.",
+        )
+
+
+def _spells(text: object, value: object) -> bool:
+    """Whether the one has another type, and reads as the other."""
+    if isinstance(value, bool):
+        if isinstance(text, str):
+            return len(text) < _LONGEST and text.strip().lower() == ("true" if value else "false")
+        return _is_number(text) and text == value
+    if not isinstance(text, str) or not _is_number(value) or len(text) >= _LONGEST:
+        return False
+    try:
+        number = Decimal(float.__repr__(value)) if isinstance(value, float) else value
+        return Decimal(text.strip()) == number
+    except ArithmeticError:
+        return False
 
 
 def ordered(compare: Callable[[Any, Any], bool], *, strict: bool) -> Callable[[object, object], bool]:
@@ -123,6 +169,18 @@ def contains(container: object, item: object) -> bool:
     if type(item) is str and isinstance(container, (Mapping, Set)):
         return item in members
     return not _all_in_turn((not equal(item, member) for member in members), len(members))
+
+
+def clearly_contains(container: object, item: object) -> bool:
+    """As `contains`, for conditions: raises NotComparableError as `clearly_equal` does, if no member is
+    equal."""
+    if contains(container, item):
+        return True
+    if not isinstance(container, str) and (isinstance(container, (Mapping, Set)) or _is_list(container)):
+        members = cast("Collection[object]", container)
+        for member in members:
+            require_alike(item, member)
+    return False
 
 
 def _same(left: object, right: object) -> bool:

@@ -611,8 +611,13 @@ class Context(ContextFacts):
 
 
 def _own_key(given: Any, name: str) -> str:
-    """Raises InputError. A key in which an f was forgotten would be the same in every run."""
+    """Raises InputError. A key without text, or in which an f was forgotten, is the same in every run."""
     key = require_text(given, f"the key of step {name!r}")
+    if not key.strip():
+        raise InputError(
+            f"the key of step {name!r} is empty: it would be the same in every run.",
+            hint="Build it from a value that every run has, or leave it out: then it is derived.",
+        )
     # Most keys have no brace, and the module of templates is not loaded for them.
     if "{" in key:
         from holdfast.model.template import single_braces

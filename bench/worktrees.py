@@ -8,6 +8,7 @@ import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
+from threading import Lock
 from time import perf_counter
 
 from bench.lines import Line
@@ -57,10 +58,12 @@ def running(hf: Holdfast, repository: Path, place: Path) -> Measure:
 def bare(repository: Path, place: Path) -> Measure:
     """A worktree and a commit for each branch, their merge, and a worktree of it."""
     place.mkdir()
+    adding = Lock()
 
     def branch(number: int) -> str:
         at = place / str(number)
-        _git(repository, "worktree", "add", "--detach", "--quiet", str(at), "HEAD")
+        with adding:  # git fails beside another one
+            _git(repository, "worktree", "add", "--detach", "--quiet", str(at), "HEAD")
         (at / f"s{number}").write_text("x\n")
         _git(at, "add", "--all")
         _git(at, "commit", "--quiet", "--message", "work")

@@ -12,7 +12,7 @@ import pytest
 import holdfast
 from holdfast.agents.command import run_command
 from holdfast.agents.sandbox import LocalSandbox
-from holdfast.agents.tool_environment import ALLOWED, tool_environment
+from holdfast.agents.tool_environment import ALLOWED, hide_keys, hide_secrets, tool_environment
 
 pytestmark = pytest.mark.covers("SAFE-EDGE-10")
 
@@ -85,3 +85,25 @@ async def test_command_that_reads_the_environment_of_its_parent_shows_no_key(
     monkeypatch.setenv("SHORT_TOKEN", "abc")
     ended = await run_command('echo "key: sk-very-secret abc"', cwd=tmp_path, env=tool_environment())
     assert ended.output == "key: *** abc\n"
+
+
+def test_keys_and_passwords_of_this_process_are_hidden_whatever_their_variable_is_called(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hidden = {
+        "AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI7K7MDENGbPxRfiCY",
+        "GITHUB_PAT": "ghp_0123456789abcdefghij",
+        "PGPASSWORD": "a1b2c3d4e5f6g7h8i9j0k1",
+        "HOLDFAST_KEYS": '{"k1": "c2VjcmV0LWtleS0xMjM0NTY3ODkw"}',
+        "HOLDFAST_STORE": "postgresql://bob:pw@db/flows",
+        "CACHE": "redis://:0123456789abcdefghij@cache/0",
+    }
+    for name, value in hidden.items():
+        monkeypatch.setenv(name, value)
+    printed = "\n".join([*hidden.values(), "c2VjcmV0LWtleS0xMjM0NTY3ODkw", "0123456789abcdefghij", "bob, pw"])
+    for hide in (hide_keys, hide_secrets):
+        shown = hide(printed)
+        assert "bob, pw" in shown  # an ordinary word
+        assert not [
+            part for part in ("wJal", "ghp_", "a1b2", "c2Vj", "bob:pw", "0123456789") if part in shown
+        ]

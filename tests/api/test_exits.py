@@ -271,6 +271,7 @@ EXITS: Final = {
     "attractor/run_files.py": "the run directory: pipelines declare no secrets; it is private to its owner",
     "attractor/processes.py": "the run directory",
     "attractor/tool_hooks.py": "the run directory",
+    "attractor/worktree_folders.py": "an empty lock",
     "attractor/backends/tools.py": "files that a model writes",
 }
 """Every module through which data leaves the process, and what stands before it. Stores keep the values: they

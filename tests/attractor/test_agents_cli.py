@@ -61,7 +61,8 @@ def test_backends_have_names_and_nothing_else_is_stored(
     prepared = prepare_pipeline(line("a [llm_model=gpt-x];", "a"), setup)
     needed = set(stored_requirements(prepared.program.graph.spec) or ())
     digest = sha256(b"my-agent\0--token\x004711").hexdigest()[:12]
-    assert needed - {"provider:openai"} == {f"backend:command:{digest}" if "command:" in word else word}
+    others = {"provider:openai", "program:my-agent"}
+    assert needed - others == {f"backend:command:{digest}" if "command:" in word else word}
     assert ("provider:openai" in needed) == (spec == "model")
     assert b"4711" not in encode_graph(prepared.program.graph.spec)
 

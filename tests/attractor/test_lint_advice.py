@@ -13,6 +13,7 @@ from holdfast.frontends.dot.extra_rules import ADVICE
 from holdfast.frontends.dot.handler_kinds import kind_of
 from holdfast.frontends.dot.model_choice import model_choice
 from holdfast.frontends.dot.parse import parse
+from holdfast.frontends.dot.policies import wanted_approvals
 from holdfast.frontends.dot.render import render
 from holdfast.frontends.dot.rules import RULES
 from holdfast.frontends.dot.transforms import prepare
@@ -77,6 +78,8 @@ BROKEN = [
      "prompt"),
     ("child_dotfile", f"{ENDS} start -> a -> exit; a [shape=house]", "a [shape"),
     ("attribute_known", f'{ENDS} start -> a -> exit; a [label=A, promt="x"]', "promt"),
+    ("guard_places", f"{ENDS} start -> exit; graph [goal_gate=true]", "goal_gate"),
+    ("guard_places", f"{ENDS} start -> a -> exit; a [label=A, fail_closed=true]", "fail_closed"),
     ("workspace_words", f"{FAN} fan -> a -> join; fan -> b -> join; join -> exit; fan [merge=some]", "merge"),
     ("workspace_words", f"{FAN} fan -> a -> join; fan -> b -> join; join -> exit; a [workspace=shared]",
      "workspace"),
@@ -369,7 +372,59 @@ def test_a_condition_on_what_a_gate_sets_is_not_warned_about_when_it_can_hold() 
     assert not severity("shape_known", f"{ENDS} start -> a -> exit; a [label=A, shape=ellipse]")
 
 
-def test_a_misspelt_attribute_is_a_warning_when_a_gate_would_be_gone() -> None:
+def test_a_misspelt_attribute_is_a_warning() -> None:
     body = "{ENDS} start -> a -> exit; a [label=A, {odd}=hexagon]"
     assert severity("attribute_known", body.format(ENDS=ENDS, odd="shpae")) == {DiagnosticSeverity.warning}
-    assert severity("attribute_known", body.format(ENDS=ENDS, odd="timeoutt")) == {DiagnosticSeverity.info}
+    assert severity("attribute_known", body.format(ENDS=ENDS, odd="timeoutt")) == {DiagnosticSeverity.warning}
+
+
+UNGUARDED = [
+    "graph [tool_aproval=shell]",
+    "graph [budget_us=5]",
+    "graph [human.asignee=kim]",
+    "graph [human.assignee=kim]",
+    "graph [goal_gate=true]",
+    "a [goalgate=true]",
+    "a [goal_gate=yes]",
+    "a [goal_gate=true, fail_closed=on]",
+    "a [fail_closed=true]",
+    "a [agent=claude, agent_permission=plan]",
+    "a [human.exclude=kim]",
+    "a [shape=hexagn]",
+    "a [type=wait_human]",
+    "a [shape=parallelogram, tool_command=ls, tool_approval=all]",
+    'a -> exit [conditon="outcome=success"]',
+    'a -> exit [conditions="outcome=success"]',
+]
+
+
+@pytest.mark.parametrize("odd", UNGUARDED)
+def test_a_guard_that_would_be_gone_is_an_error(odd: str) -> None:
+    body = f"{ENDS} start -> a -> exit; a [label=A]; {odd}"
+    wrong = [each for each in told(body) if each.severity is DiagnosticSeverity.error]
+    assert wrong
+    assert {each.rule for each in wrong} <= {
+        "attribute_known", "guard_places", "values_fit", "shape_known", "type_known"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        'a [goal_gate="context.x=1"]',  # of another runner: a warning (AT-A29)
+        "a [shape=pentagon]",
+        "a [type=deploy]",
+        "node [tool_approval=all]; t [shape=parallelogram, tool_command=ls]; a -> t -> exit",
+        "a [shape=parallelogram, tool_command=ls, tool_approval=none]",
+        "a [shape=hexagon, type=wait_human]",
+    ],
+)
+def test_what_guards_as_it_is_written_is_no_error(odd: str) -> None:
+    body = f"{ENDS} start -> a -> exit; a [label=A]; {odd}"
+    assert not [each for each in told(body) if each.severity is DiagnosticSeverity.error]
+
+
+def test_an_empty_approval_says_nothing() -> None:
+    text = 'digraph P { graph [tool_approval=shell]; start; exit; start -> a -> exit; a [tool_approval=""] }'
+    found = prepare(text).pipeline
+    assert wanted_approvals(found.stages["a"], found) == {"shell"}

@@ -202,3 +202,43 @@ async def test_a_run_that_an_earlier_version_left_at_its_question_continues(
         assert found.status == ("success" if decision == "go on" else "fail")
         # 80 of 200 with the grant: no other question.
         assert spent(model) == (160 if decision == "go on" else 80)
+
+
+def managed(folder: Path, child: str, graph: str) -> str:
+    (folder / "child.dot").write_text(child)
+    stages = 'a [prompt="Look"]; m [shape=house, manager.poll_interval=10ms]; b [prompt="Look"];'
+    found = line(stages, "a", "m", "b", graph=graph)
+    (folder / "parent.dot").write_text(found.replace("m [shape", 'm [stack.child_dotfile="child.dot", shape'))
+    return str(folder / "parent.dot")
+
+
+CHILD = 'c [prompt="Look"]; d [prompt="Look"]; e [prompt="Look"];'
+
+
+@pytest.mark.parametrize(
+    ("own", "calls"),
+    [
+        ("", 3),  # a, c, d: the last of its three does not fit
+        ("budget_tokens=1000", 3),  # more than is left
+        ("budget_tokens=40", 2),  # its own is less
+    ],
+)
+async def test_the_child_of_a_manager_has_what_is_left_of_the_budget(
+    hf: Holdfast, tmp_path: Path, own: str, calls: int
+) -> None:
+    model = looks(1)
+    source = managed(tmp_path, line(CHILD, "c", "d", "e", graph=own), "budget_tokens=125")
+    found = await run(hf, Path(source), tmp_path / "logs", backend=ModelBackend(model=model))
+    assert (found.status, spent(model)) == ("fail", 40 * calls)
+    assert "the budget of" in found.outcome.failure_reason
+
+
+async def test_what_the_child_of_a_manager_spends_counts_for_the_manager(
+    hf: Holdfast, tmp_path: Path
+) -> None:
+    model = looks(1)
+    source = managed(tmp_path, line(CHILD.partition(" e ")[0], "c", "d"), "budget_tokens=125")
+    found = await run(hf, Path(source), tmp_path / "logs", backend=ModelBackend(model=model))
+    # a, c and d; nothing is left for b.
+    assert (found.status, spent(model)) == ("fail", 120)
+    assert found.completed_nodes == ("start", "a", "m", "b")

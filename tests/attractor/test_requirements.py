@@ -24,6 +24,7 @@ from holdfast.errors import PipelineInvalidError, RequirementsMissingError
 from holdfast.frontends.dot.lower import DIALECT
 from holdfast.model.fingerprint import requirements_in
 from holdfast.runs.run_view import shown_run
+from holdfast.runs.worker.worker import RunWorker
 from holdfast.store.rows import RunFilter, RunRow
 from holdfast.types.status import ENDED
 from tests.agents.provider import Answer, Provider
@@ -499,6 +500,47 @@ async def test_command_whose_program_is_missing_is_no_outcome(hf: Holdfast, tmp_
     program.chmod(0o755)
     found = await runner.resume(row.id)
     assert found.completed_nodes == ("start", "a", "done")
+
+
+@pytest.mark.covers("CP2-R6")
+async def test_run_of_a_command_says_which_program_it_waits_for(shared: Holdfast, tmp_path: Path) -> None:
+    setup = PipelineSetup(backend=CommandBackend("no-such-program --x"))
+    async with shared as hf:
+        hf.dialects = {**hf.dialects, DIALECT: PipelineDialect(setup)}
+        row = await created(hf, line("a;", "a"), setup, tmp_path / "logs")
+        able = RunWorker(await hf.new_service())
+        await able.arrive()
+        await able.run_until_idle()
+        service = await hf.service()
+        shown = await shown_run(service.store, await service.get(row.id))
+        assert (shown.label, shown.head) == ("waiting for a worker with program:no-such-program", row.head)
+        await able.presence.leave()
+
+
+@pytest.mark.covers("CP2-R6")
+async def test_run_that_every_worker_released_says_what_it_waits_for(
+    shared: Holdfast, tmp_path: Path
+) -> None:
+    """Of a path it is known at its stage only. Each try is in the history, so they become fewer."""
+    setup = PipelineSetup(backend=CommandBackend("./no-such-agent"))
+    async with shared as hf:
+        hf.dialects = {**hf.dialects, DIALECT: PipelineDialect(setup)}
+        row = await created(hf, line("a;", "a"), setup, tmp_path / "logs")
+        tried = RunWorker(await hf.new_service())
+        await tried.arrive()
+        await tried.run_until_idle()
+        await tried.presence._announce()
+        service = await hf.service()
+        shown = await shown_run(service.store, await service.get(row.id))
+        assert shown.label == "waiting for a worker with program:no-such-agent"
+        assert not shown.worker
+        rests = [tried.runtime.unserved.rest(row.id) for _ in range(7)]
+        assert rests == [each * 1_000_000 for each in (20, 40, 80, 160, 300, 300, 300)]
+        fresh = RunWorker(await hf.new_service())
+        await fresh.arrive()
+        assert not (await shown_run(service.store, await service.get(row.id))).missing
+        await fresh.presence.leave()
+        await tried.presence.leave()
 
 
 @pytest.mark.covers("CP2-R7")

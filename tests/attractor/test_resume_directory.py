@@ -408,3 +408,21 @@ async def test_a_parallel_stage_that_was_under_way_is_done_again_as_a_whole(
     assert found.succeeded
     assert sorted(there.trace) == ["a", "b", "c"]
     assert found.completed_nodes == ("start", "p", "j", "c", "done")
+
+
+@pytest.mark.covers("CP2-D7")
+async def test_a_checkpoint_whose_next_stage_is_past_a_gate_is_refused(
+    elsewhere: Holdfast, tmp_path: Path
+) -> None:
+    text = dot("a; ask [shape=hexagon]; ship;", "start -> a -> ask -> ship -> done")
+    logs = write_checkpoint(
+        tmp_path,
+        current_node="a",
+        completed_nodes=["start", "a"],
+        node_outcomes={"a": "success"},
+        next_node="ship",
+    )
+    there = Script()
+    with pytest.raises(InputError, match="no edge or retry target leads there from 'a'"):
+        await Runner(elsewhere, backend=there).resume(logs, source=text)
+    assert not there.trace

@@ -18,6 +18,7 @@ from holdfast.attractor.export import export_directory
 from holdfast.attractor.outcome import StageOutcome
 from holdfast.attractor.runner import PipelineResult
 from holdfast.attractor.verdict import (
+    PLACEHOLDER,
     VerdictError,
     VerdictSource,
     block_in,
@@ -413,3 +414,25 @@ async def test_a_verdict_changes_no_attribute_of_the_graph(hf: Holdfast, tmp_pat
     logs = [str(event.data["data"]) for event in events if event.type == "node.emitted"]
     expected = "stage a cannot change attributes of the graph: graph.budget_usd, graph.goal stays as it was"
     assert expected in logs
+
+
+@pytest.mark.covers("CP2-V5")
+async def test_a_program_that_repeats_what_it_was_asked_has_no_verdict(hf: Holdfast, tmp_path: Path) -> None:
+    """Transcripts of agents begin with their prompt: the form in it is no success."""
+    text = line("a [goal_gate=true, fail_closed=true];", "a")
+    for command in ("cat", "sh -c 'cat; echo I could not do it.'"):
+        found = await run(hf, text, tmp_path / command[:2], backend=CommandBackend(command))
+        assert (found.status, found.context["failure_class"]) == ("fail", "verdict")
+    for words, outcome in (("fail", "fail"), ("success", "success")):
+        (tmp_path / "answer").write_text(f"\n{block(outcome=words)}\n")
+        backend = CommandBackend(f"sh -c 'cat; cat {tmp_path}/answer'")
+        found = await run(hf, text, tmp_path / words, backend=backend)
+        assert found.status == outcome
+
+
+def test_the_form_that_is_asked_for_is_no_verdict() -> None:
+    form = {"outcome": PLACEHOLDER, "notes": ""}
+    assert structured_in(json.dumps(form)) == (None, "")
+    assert block_in(f"```json\n{json.dumps(form)}\n```") == (None, "")
+    with pytest.raises(VerdictError, match="not filled in"):
+        outcome_of(form)

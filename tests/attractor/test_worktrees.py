@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,9 @@ from typing import Any
 import pytest
 
 from holdfast import Holdfast
+from holdfast.attractor.git import GitCommandError, Repository
 from holdfast.attractor.runner import PipelineResult, Runner
+from holdfast.attractor.worktree_folders import LOCK, add_folder, remove_worktree
 from holdfast.errors import InputError, PipelineInvalidError
 from holdfast.store.rows import RunFilter
 from tests.attractor.repositories import files, git, made, refs, state
@@ -526,3 +530,40 @@ async def test_repositories_in_the_folder_of_the_user_are_left_out(
     assert found.succeeded, found.outcome
     assert state(repo) == before
     assert set(files(repo, refs(repo, found.run_id)["result"])) == {"base.txt", "a.made"}
+
+
+@pytest.mark.covers("CP2-G1")
+def test_worktrees_are_added_and_removed_one_after_the_other_and_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Git fails at a worktree of another process that is just being added: "failed to read commondir"."""
+    repository = Repository.at(made(tmp_path / "repo"))
+    real, removed, locked, failures = Repository.git, shutil.rmtree, [], [GitCommandError("commondir")] * 4
+
+    def look() -> None:
+        with (repository.common / LOCK).open("ab") as lock, pytest.raises(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        locked.append(True)
+
+    def call(self: Repository, *words: str, **more: Any) -> str:
+        if words[:2] == ("worktree", "add"):
+            look()
+            if failures:
+                raise failures.pop()
+        return real(self, *words, **more)
+
+    def remove(path: Path, **more: Any) -> None:
+        if path.parent.name == "worktrees" and path.parent.parent == repository.common:
+            look()
+        removed(path, **more)
+
+    monkeypatch.setattr(Repository, "git", call)
+    monkeypatch.setattr(shutil, "rmtree", remove)
+    path = tmp_path / "logs" / "w"
+    add_folder(repository, path, "HEAD")
+    assert (path / ".git").is_file()
+    remove_worktree(path)
+    assert (path.exists(), len(locked)) == (False, 6)
+    failures += [GitCommandError("always")] * 5
+    with pytest.raises(GitCommandError, match="always"):
+        add_folder(repository, path, "HEAD")

@@ -251,6 +251,12 @@ class Child:
         if not await is_unchanged(service.store, row, change):
             await tell_watchers(service.runtime, change, row.tenant)
 
+    async def count(self) -> None:
+        """What it has spent counts as the manager's."""
+        if self._run:
+            spent = await read_progress(service_here(), self._run)
+            self._visit.ctx.spent(tokens=spent.tokens, cost=spent.cost)
+
     async def leave(self, *, cancelled: bool = False) -> None:
         """Stop advancing it; a worker resumes it later. If the manager was cancelled, so is the child."""
         if cancelled and self._run:

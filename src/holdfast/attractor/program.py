@@ -12,6 +12,7 @@ from holdfast.attractor.backends.base import AnyBackend
 from holdfast.attractor.backends.model import NAME as MODEL
 from holdfast.attractor.backends.model import ModelBackend
 from holdfast.attractor.backends.select import SIMULATION, Backends, ambient_backend, backend_name
+from holdfast.attractor.child_budget import with_budget
 from holdfast.attractor.directory_sync import DIRECTORY_SYNCS
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.handlers.codergen import CodergenHandler
@@ -100,15 +101,21 @@ class PipelineSetup(msgspec.Struct, frozen=True, kw_only=True):
         return self
 
     def child(
-        self, found: Pipeline | Path, asked: str = "", approvals: frozenset[str] = frozenset()
+        self,
+        found: Pipeline | Path,
+        asked: str = "",
+        approvals: frozenset[str] = frozenset(),
+        parent: Pipeline | None = None,
+        left: Mapping[str, int] = {},
     ) -> tuple[Pipeline, Program]:
         """A child pipeline of a manager: the one that is stored with the manager's pipeline, or a file that
-        is read now. `asked`: the backend that the manager's run names; `approvals`: what the manager asks
-        about. Raises InputError."""
+        is read now. Raises InputError."""
         if isinstance(found, Pipeline):
             known = BUILT_IN | types_of(found.requires or ())
-            return found, program_of(lower(found, known_types=known), self)
-        pipeline = with_approvals_of(read_child(found, self.whole_registry().types), approvals)
+            pipeline = with_budget(found, left, parent)
+            return pipeline, program_of(lower(pipeline, known_types=known), self)
+        read = with_approvals_of(read_child(found, self.whole_registry().types), approvals)
+        pipeline = with_budget(read, left, parent)
         return pipeline, program_for(pipeline, self.for_run(asked))
 
 

@@ -24,6 +24,8 @@ class RunProgress(msgspec.Struct, frozen=True, kw_only=True):
     completed: tuple[str, ...]
     outcomes: Mapping[str, str]
     retries: Mapping[str, int]
+    tokens: int = 0
+    cost: float = 0.0
 
     @property
     def current(self) -> str:
@@ -49,4 +51,6 @@ async def read_progress(service: RunService, run: RunId) -> RunProgress:
         completed=tuple(e.node for e in top),
         outcomes={e.node: e.outcome for e in top},
         retries=dict(latest.retries),
+        tokens=sum(each.tokens for each in latest.executions),
+        cost=sum(each.cost for each in latest.executions),
     )

@@ -16,6 +16,7 @@ import msgspec
 from holdfast.attractor.backends.agents.backend import PREFIX as AGENT
 from holdfast.attractor.backends.agents.backend import installed_agents
 from holdfast.attractor.backends.base import AnyBackend, missing_error
+from holdfast.attractor.backends.command import OWN_PATH, CommandBackend
 from holdfast.attractor.backends.model import NAME as MODEL
 from holdfast.attractor.backends.model import ModelBackend
 from holdfast.attractor.backends.select import DEFAULT, SIMULATION, ambient_backend
@@ -68,6 +69,9 @@ def requirements_of(pipeline: Pipeline, setup: PipelineSetup) -> frozenset[str]:
     backend = _creating_backend(setup)
     name = setup.asked or (DEFAULT if backend is None else setup.name_of(backend))
     words.add(backend_word(name))
+    known = backend if backend is not None else setup.backend
+    if isinstance(known, CommandBackend) and name == known.backend_name and known.program:
+        words |= set() if any(OWN_PATH in stage.attrs for stage in stages) else {known.program}
     if isinstance(backend, ModelBackend) and backend.selects:
         for stage in stages:
             provider = backend.providers.choice_for(stage, pipeline).provider
@@ -128,6 +132,8 @@ def offers_of(setup: PipelineSetup) -> frozenset[str]:
     backend = setup.backend or ambient_backend()
     words |= {f"{AGENT}{name}" for name in installed_agents()}
     words |= set() if git_fault() else {PROGRAM}
+    commands = [each for each in (backend, *setup.backends.values()) if isinstance(each, CommandBackend)]
+    words |= {each.program for each in commands if each.has_program} - {""}
     if backend is not None:
         name = setup.name_of(backend)
         words |= {f"backend:{DEFAULT}", f"{_DEFAULT}{name}", backend_word(name)}

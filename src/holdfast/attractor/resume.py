@@ -110,7 +110,7 @@ async def resume_directory(
         ready = _stored(saved, asked, setup) or prepare(_own_source(saved))
     _require_same(saved, ready, force=asked.force)
     graph = ready.program.graph
-    require_stages(graph, saved)
+    require_stages(graph, saved, changed=asked.force)
     if is_finished(saved, graph):
         return ResumeResult(saved, None, ready)
     saved = _with_outcome(saved, asked.assume)

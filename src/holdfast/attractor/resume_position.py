@@ -256,8 +256,10 @@ def _finished(saved: SavedCheckpoint, node: int, visit: int) -> HandlerFinished:
     )
 
 
-def require_stages(graph: Graph, saved: SavedCheckpoint) -> None:
-    """Raises InputError if the pipeline does not have the stage of the checkpoint."""
+def require_stages(graph: Graph, saved: SavedCheckpoint, *, changed: bool = False) -> None:
+    """Raises InputError if the pipeline does not have the stage of the checkpoint, or does not lead to the
+    next one: that would go around a gate. `changed`: another pipeline is to continue it, so its edges say
+    nothing about that."""
     wanted = [name for name in (saved.current, saved.next_node) if name]
     missing = [name for name in wanted if name not in graph.index]
     if missing:
@@ -266,3 +268,17 @@ def require_stages(graph: Graph, saved: SavedCheckpoint) -> None:
             "outside of branches.",
             hint="Give the pipeline that the directory was made with.",
         )
+    ways = ("", saved.current, *_ways_from(graph, saved.current))
+    if saved.completed and not changed and saved.next_node not in ways:
+        raise InputError(
+            f"the checkpoint in {saved.folder} says that {saved.next_node!r} is next, and no edge or retry "
+            f"target leads there from {saved.current!r}.",
+            hint="Look at the directory: its checkpoint is damaged, or of another pipeline.",
+        )
+
+
+def _ways_from(graph: Graph, current: str) -> set[str]:
+    """An unmet goal gate leads on from the exit, so all retry targets count."""
+    walks = [graph.spec, *(node.walk for node in graph.nodes if node.walk is not None)]
+    targets = {name for each in walks for name in (each.retry_target, each.fallback_retry_target) if name}
+    return targets | {edge.target for edge in graph.edges if edge.source == current}

@@ -27,6 +27,8 @@ CLASS: Final = "verdict"
 """The failure class of a verdict that cannot be read."""
 SCORE: Final = "score"
 """In the context: by it a fan-in ranks branches of equal outcome."""
+PLACEHOLDER: Final = "<outcome>"
+"""The outcome in the form that is asked for. Programs repeat what they are asked: the form is no verdict."""
 # A line inside JSON text cannot begin with a fence: line breaks in its strings are escaped.
 _FENCE: Final = re.compile(r"^[ \t]{0,3}(`{3,}|~{3,})[ \t]*([^\n`]*)$", re.MULTILINE)
 _LANGUAGES: Final = frozenset({"", "json", "verdict"})
@@ -88,6 +90,8 @@ def outcome_of(fields: Mapping[str, Any], source: str = FILE) -> StageOutcome:
             given[name] = msgspec.json.encode(given[name]).decode()
     if not isinstance(given["outcome"], str) or not given["outcome"].strip():
         raise VerdictError(f"{source} has no outcome")
+    if given["outcome"].strip() == PLACEHOLDER:
+        raise VerdictError(f"{source} is the form that was asked for, and not filled in")
     try:
         found = msgspec.convert(given, Verdict)
     except msgspec.ValidationError as error:
@@ -127,7 +131,7 @@ def instruction(visit: StageVisit, *, files: bool) -> str:
     """How to report the verdict; the same for every backend. `files`: it can write to this machine."""
     links = _links(visit)
     form = (
-        '{"outcome": "success", "preferred_label": "", "suggested_next_ids": [], "notes": "", '
+        f'{{"outcome": "{PLACEHOLDER}", "preferred_label": "", "suggested_next_ids": [], "notes": "", '
         '"failure_reason": "", "context_updates": {}, "score": null}'
     )
     words = (
@@ -208,7 +212,7 @@ def is_verdict(fields: Mapping[str, Any]) -> bool:
     """`status` in place of `outcome` only as a word of verdicts, and beside nothing else: it is a common
     field of other answers."""
     if "outcome" in fields:
-        return True
+        return fields["outcome"] != PLACEHOLDER
     word = fields.get("status")
     return isinstance(word, str) and outcome_word(word.strip()) in OUTCOMES and fields.keys() <= _FIELDS
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import shutil
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -11,7 +13,10 @@ from holdfast.attractor.git import GitCommandError, Repository
 from holdfast.attractor.run_files import make_private, write_or_raise
 
 FOLDER: Final = "worktrees"
+LOCK: Final = "holdfast-worktrees.lock"
+"""In the folder that all worktrees share."""
 _GITDIR: Final = "gitdir: "
+_ATTEMPTS: Final = 5
 
 
 def add_folder(repository: Repository, path: Path, commit: str) -> None:
@@ -21,7 +26,7 @@ def add_folder(repository: Repository, path: Path, commit: str) -> None:
     make_private(fresh.parent)
     # Ignored by a repository around it, so that `git add --all` there does not take it.
     write_or_raise(fresh.parent / ".gitignore", "*\n")
-    repository.git("worktree", "add", "--detach", "--quiet", "--force", str(fresh), commit)
+    _add(repository, fresh, commit)
     fresh.rename(path)
     _link(path, admin_folder(path))
 
@@ -39,11 +44,38 @@ def adopt_folder(repository: Repository, path: Path, commit: str) -> None:
                 return
     fresh = path.with_name(f".{path.name}.link")
     remove_worktree(fresh)
-    repository.git("worktree", "add", "--detach", "--quiet", "--force", "--no-checkout", str(fresh), commit)
+    _add(repository, fresh, commit, "--no-checkout")
     admin = admin_folder(fresh)
     (fresh / ".git").replace(path / ".git")
     _link(path, admin)
     fresh.rmdir()
+
+
+def _add(repository: Repository, fresh: Path, commit: str, *words: str) -> None:
+    """Git reads what it keeps about all worktrees, and fails at one that is just being added or removed."""
+    with _alone(repository.common):
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                repository.git(
+                    "worktree", "add", "--detach", "--quiet", "--force", *words, str(fresh), commit
+                )
+            # The lock stops no other programs: a person, or an agent in its worktree, may add theirs.
+            except GitCommandError:
+                _remove(fresh)
+                if attempt == _ATTEMPTS:
+                    raise
+            else:
+                return
+
+
+@contextmanager
+def _alone(common: Path) -> Generator[None]:
+    """While no other process or thread adds or removes worktrees of this repository."""
+    with ExitStack() as held:
+        # On a file system without locks it is only tried again.
+        with suppress(OSError):
+            fcntl.flock(held.enter_context((common / LOCK).open("ab")), fcntl.LOCK_EX)
+        yield
 
 
 def _link(path: Path, admin: Path) -> None:
@@ -70,6 +102,15 @@ def admin_folder(path: Path) -> Path:
 
 def remove_worktree(path: Path) -> None:
     """With what the repository keeps about it."""
+    admin = _admin_or_none(path)
+    if admin is None:
+        shutil.rmtree(path, ignore_errors=True)
+        return
+    with _alone(admin.parent.parent):
+        _remove(path)
+
+
+def _remove(path: Path) -> None:
     admin = _admin_or_none(path)
     if admin is not None:
         with suppress(OSError):

@@ -72,7 +72,7 @@ async def missing_means(store: Store, rows: Sequence[RunRow]) -> dict[RunId, tup
         version = (row.flow, row.version)
         if version not in needs:
             needs[version] = await needs_of(store, row)
-        missing = missing_of(row.lane, needs[version], alive)
+        missing = missing_of(row.lane, needs[version], alive) or _released_for(row, alive)
         if missing:
             found[row.id] = missing
     return found
@@ -105,6 +105,14 @@ def missing_of(lane: str, wanted: frozenset[str], alive: Sequence[WorkerRow]) ->
     somewhere = frozenset(word for each in here for word in each.offers)
     # Each word may be somewhere, but not all of them in one place.
     return tuple(sorted(wanted - somewhere or wanted))
+
+
+def _released_for(row: RunRow, alive: Sequence[WorkerRow]) -> tuple[str, ...]:
+    """What a run needs that every live worker of its lane found it does not have: a program, a file, a
+    commit."""
+    here = [each for each in alive if each.lanes is None or row.lane in each.lanes]
+    lacks = [each.unserved.get(row.id) or each.unserved.get(row.version) or () for each in here]
+    return tuple(sorted({word for words in lacks for word in words})) if all(lacks) else ()
 
 
 def serves(row: WorkerRow, version: str) -> bool:

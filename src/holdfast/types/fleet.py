@@ -50,6 +50,7 @@ class WorkerRow(msgspec.Struct, frozen=True, kw_only=True):
     lacking: tuple[str, ...] = ()  # versions of documents that name what it does not have
     blocked: tuple[BlockedEntity, ...] = ()  # entities that its code keeps taken
     unstored: dict[str, str] = {}  # why a large value of a run cannot be stored now; the run waits
+    unserved: dict[str, tuple[str, ...]] = {}  # what runs and versions need that it found it does not have
 
 
 class Death(msgspec.Struct, frozen=True, kw_only=True):

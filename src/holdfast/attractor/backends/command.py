@@ -100,6 +100,8 @@ FIELDS: Final = frozenset(
     {"prompt", "prompt_file", "model", "provider", "effort", "stage", "stage_dir", "logs", "run_id", "goal",
      "thread", "session"}
 )  # fmt: skip
+OWN_PATH: Final = "env.PATH"
+"""A stage that has it may find the program where its worker does not."""
 _FIELD: Final = re.compile(r"\{\{|\}\}|\{([a-z_]+)\}")
 _SESSIONS: Final = uuid.UUID("5d0f4b9e-3c58-4a3f-9a51-0c6f9f6f3f0b")
 _LAST: Final = 300
@@ -144,10 +146,22 @@ class CommandBackend:
                 found[stage.id] = error
         return found
 
+    @property
+    def program(self) -> str:
+        """What its runs need of a worker; empty if that depends on a stage or its folder."""
+        name = self._words[0]
+        known = "{" not in name and ("/" not in name or Path(name).is_absolute())
+        return f"program:{Path(name).name}" if known else ""
+
+    @property
+    def has_program(self) -> bool:
+        """Inside the operator's sandbox other programs may be installed."""
+        return not self.program or bool(os.environ.get(SANDBOX) or shutil.which(self._words[0]))
+
     def _require_program(self, stage: Stage, folder: Path) -> None:
         """Raises RunFileMissingError: that this machine has no such program is no outcome of a stage."""
         name = self._words[0]
-        if "{" in name or "env.PATH" in stage.attrs or os.environ.get(SANDBOX):
+        if "{" in name or OWN_PATH in stage.attrs or os.environ.get(SANDBOX):
             return
         if not shutil.which(str(folder / name) if "/" in name else name):
             # As a file: this worker offers the backend, and must not try again at once.

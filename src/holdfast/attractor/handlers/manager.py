@@ -7,15 +7,16 @@ observation is recorded, so that the manager continues after the last one when i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from holdfast.attractor import run_files
 from holdfast.attractor.backends.select import KEY, Backends
+from holdfast.attractor.child_budget import left_for_child
 from holdfast.attractor.child_runs import DETACH, STARTING, Child, ChildState, Polls, read_cycle
 from holdfast.attractor.continuation import Continuation
 from holdfast.attractor.handler import StageVisit
@@ -44,7 +45,20 @@ SOURCE = "internal.source"
 LINE = "internal.managed_by"
 """In the run's input: the files of the pipelines above it."""
 STEER_FILE = "intervention.md"
-PrepareChild = Callable[[Pipeline | Path, str, frozenset[str]], tuple[Pipeline, Program]]
+
+
+class PrepareChild(Protocol):
+    def __call__(
+        self,
+        found: Pipeline | Path,
+        asked: str,
+        approvals: frozenset[str],
+        parent: Pipeline,
+        left: Mapping[str, int],
+    ) -> tuple[Pipeline, Program]:
+        """`asked`: the backend that the manager's run names; `approvals`: what the manager asks about;
+        `left`: of the budget of `parent`, by unit."""
+        ...
 
 
 class ManagerOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,6 +96,10 @@ class ManagerHandler:
         self._backends = backends
         self._prepare = prepare
 
+    def reserves(self, visit: StageVisit) -> bool:
+        """What its child spends is known only when that has ended."""
+        return not ManagerOptions.of(visit).autostart
+
     async def perform(self, visit: StageVisit) -> StageOutcome:
         orders = ManagerOptions.of(visit)
         if orders.autostart and not orders.dotfile:
@@ -101,6 +119,7 @@ class ManagerHandler:
             if stops:
                 # A child that has ended does not change.
                 await child.leave(cancelled=True)
+                await child.count()
             return outcome
         except asyncio.CancelledError:
             limit = visit.ctx.patience.limit
@@ -119,7 +138,8 @@ class ManagerHandler:
             stored = visit.pipeline.children.get(orders.dotfile)
             found = child_path(visit, orders.dotfile) if stored is None else stored
             asked = wanted_approvals(visit.stage, visit.pipeline)
-            return self._prepare(found, str(visit.given.get(KEY) or ""), asked)
+            named = str(visit.given.get(KEY) or "")
+            return self._prepare(found, named, asked, visit.pipeline, left_for_child(visit))
 
         async def start() -> str:
             await visit.show_settled()

@@ -5,18 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator
-from difflib import get_close_matches
 from typing import Final
 
 from holdfast.frontends.dot.attributes import (
     AGENTS,
     DURATIONS,
-    EDGE,
     FLAGS,
-    GRAPH,
     INTEGERS,
-    KNOWN,
-    NODE,
     PERMISSIONS,
     PROVIDERS,
     WORDS,
@@ -24,7 +19,7 @@ from holdfast.frontends.dot.attributes import (
 from holdfast.frontends.dot.condition_rules import CONDITIONS
 from holdfast.frontends.dot.diagnostics import Diagnostic, DiagnosticSeverity
 from holdfast.frontends.dot.document import Link, Pipeline, SourceLocation, Stage
-from holdfast.frontends.dot.handler_kinds import SHAPES
+from holdfast.frontends.dot.guard_rules import GUARDS, is_guard_value
 from holdfast.frontends.dot.model_choice import PROVIDER_ALIASES
 from holdfast.frontends.dot.parallel_rules import PARALLEL
 from holdfast.frontends.dot.policies import wanted_approvals
@@ -39,8 +34,6 @@ from holdfast.model.pipeline_conditions import Clause, ParsedCondition
 
 ERROR, WARNING, INFO = DiagnosticSeverity.error, DiagnosticSeverity.warning, DiagnosticSeverity.info
 _VARIABLE: Final = re.compile(r"(?<![\\$\w])\$([A-Za-z_]\w*|\{[A-Za-z_]\w*\})")
-_LONG_NAME, _MANY_NAMES = 40, 300
-"""Longer names, and names beyond that number, are not compared with others: that takes quadratic time."""
 
 
 def gate_conditions(view: RuleContext) -> Iterator[Diagnostic]:
@@ -154,13 +147,18 @@ def _bare_keys(reading: ParsedCondition) -> list[str]:
 
 
 def values_fit(view: RuleContext) -> Iterator[Diagnostic]:
-    """A value that cannot be read as its type is ignored."""
+    """A value that cannot be read as its type is ignored; of a guard it is an error."""
     for key, (fits, meant, fix) in _FITS.items():
         for what in view.uses.get(key, ()):
             value = what.attrs[key]
             if value != "" and not fits(value):
-                message = f"{key} must be {meant}, not {as_text(value)[:60]}: the value is ignored"
-                yield view.at("values_fit", WARNING, what, message, key=key, fix=fix)
+                message = f"{key} must be {meant}, not {as_text(value)[:60]}"
+                if is_guard_value(key, value):
+                    yield view.at("values_fit", ERROR, what, message, key=key, fix=fix)
+                else:
+                    yield view.at(
+                        "values_fit", WARNING, what, f"{message}: the value is ignored", key=key, fix=fix
+                    )
 
 
 def budgets(view: RuleContext) -> Iterator[Diagnostic]:
@@ -312,41 +310,6 @@ def child_dotfile(view: RuleContext) -> Iterator[Diagnostic]:
             )
 
 
-def attribute_known(view: RuleContext) -> Iterator[Diagnostic]:
-    """Only names that are similar to a known attribute: other tools may use other attributes."""
-    odd = [key for key in view.uses if key not in KNOWN and len(key) < _LONG_NAME]
-    for key in odd[:_MANY_NAMES]:
-        meant: dict[str, str] = {}
-        for what in view.uses[key]:
-            kind = type(what).__name__
-            if kind not in meant:
-                near = get_close_matches(key, _ATTRIBUTES[kind], 1, 0.85)
-                swapped = (each for each in sorted(_ATTRIBUTES[kind]) if sorted(each) == sorted(key))
-                meant[kind] = next(iter(near), "") or next(swapped, "")
-            if meant[kind]:
-                message = f"unknown attribute {key}; did you mean {meant[kind]}?"
-                severity = WARNING if meant[kind] in _DECISIVE else INFO
-                yield view.at("attribute_known", severity, what, message, key=key)
-
-
-def shape_known(view: RuleContext) -> Iterator[Diagnostic]:
-    """A shape without a meaning is a stage for a model: with a misspelt one a gate is gone. Only names that
-    are similar to a shape with a meaning: Graphviz has many others."""
-    for stage in view.stages_with("shape"):
-        shape = stage.shape
-        if shape in SHAPES or len(shape) >= _LONG_NAME:
-            continue
-        near = [each for each in SHAPES if each.lower() == shape.lower()]
-        near = near or get_close_matches(shape, SHAPES, 1, 0.8)
-        if near:
-            message = f"shape {shape} has no meaning: {stage.id} is run as {view.kinds[stage.id]}"
-            yield view.at("shape_known", WARNING, stage, message, key="shape", fix=f"did you mean {near[0]}?")
-
-
-_DECISIVE: Final = frozenset({"shape", "type", "condition", "label"})
-"""Attributes without which a gate is no gate, or an answer leads elsewhere."""
-_ATTRIBUTES: Final = {"Pipeline": GRAPH, "Stage": NODE, "Link": EDGE}
-
 ADVICE: Final[tuple[Check, ...]] = (
     gate_conditions,
     gate_choices,
@@ -365,8 +328,7 @@ ADVICE: Final[tuple[Check, ...]] = (
     output_schema,
     variables,
     child_dotfile,
-    attribute_known,
-    shape_known,
+    *GUARDS,
     *REFERENCES,
     *PARALLEL,
     *WORKSPACE,

@@ -107,14 +107,14 @@ def _asked_around(into: Pipeline, at: Stage, other: Pipeline) -> str | None:
     """`tool_approval` of stages inside that have none of their own: everything that a graph around them asks
     about, so that no file takes an approval of another away. None: only the outer graph says something, and
     that applies anyhow."""
-    if not (APPROVAL in at.attrs or approvals_in(other.text(APPROVAL))):
+    if not (at.text(APPROVAL) or approvals_in(other.text(APPROVAL))):
         return None
     asked = wanted_approvals(at, into) | approvals_in(other.text(APPROVAL))
     return ",".join(sorted(asked)) or NO_APPROVAL
 
 
 def _with_approvals(stage: Stage, around: str | None) -> Stage:
-    if around is None or APPROVAL in stage.explicit:
+    if around is None or (APPROVAL in stage.explicit and stage.text(APPROVAL)):
         return stage
     # Of a graph or a block inside: a stage says it itself.
     asked = approvals_in(stage.text(APPROVAL)) | approvals_in(around)

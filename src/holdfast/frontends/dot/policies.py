@@ -139,5 +139,5 @@ def approvals_in(text: str) -> frozenset[str]:
 
 
 def wanted_approvals(stage: Stage, pipeline: Pipeline) -> frozenset[str]:
-    """Those of the stage, else of the graph."""
-    return approvals_in(stage.text(APPROVAL) if APPROVAL in stage.attrs else pipeline.text(APPROVAL))
+    """Those of the stage, else of the graph. An empty text says nothing: only `none` removes them."""
+    return approvals_in(stage.text(APPROVAL) or pipeline.text(APPROVAL))

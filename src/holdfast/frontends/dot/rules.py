@@ -7,6 +7,7 @@ from typing import Final
 
 from holdfast.frontends.dot.diagnostics import Diagnostic, DiagnosticSeverity
 from holdfast.frontends.dot.document import Link, Stage
+from holdfast.frontends.dot.guard_rules import is_misspelt_gate
 from holdfast.frontends.dot.rule_context import Check, RuleContext, name_list
 from holdfast.frontends.dot.stylesheet import ATTRIBUTE, parse_stylesheet
 
@@ -155,13 +156,15 @@ def stylesheet_syntax(view: RuleContext) -> Iterator[Diagnostic]:
 
 
 def type_known(view: RuleContext) -> Iterator[Diagnostic]:
+    """A misspelt type of a gate is an error: without the gate's shape nobody would be asked."""
     for stage in view.pipeline.stages.values():
         if stage.type and stage.type not in view.known:
             message = (
                 f"no handler is known for type {stage.type}: {stage.id} is run as {view.kinds[stage.id]}"
             )
             fix = f"use one of {', '.join(sorted(view.known))}, or register a handler"
-            yield view.at("type_known", WARNING, stage, message, key="type", fix=fix)
+            severity = DiagnosticSeverity.error if is_misspelt_gate(stage) else WARNING
+            yield view.at("type_known", severity, stage, message, key="type", fix=fix)
 
 
 def fidelity_valid(view: RuleContext) -> Iterator[Diagnostic]:

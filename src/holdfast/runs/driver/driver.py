@@ -25,7 +25,7 @@ from holdfast.runs.driver.handler_call import Disowned, HandlerCall, running_tas
 from holdfast.runs.driver.handler_tasks import HandlerTasks
 from holdfast.runs.driver.late_evidence import LateEvidence
 from holdfast.runs.driver.load import LoadedRun
-from holdfast.runs.driver.park import FILE_REST, DriverPark
+from holdfast.runs.driver.park import DriverPark
 from holdfast.runs.driver.record_writer import CAREFUL_DECISIONS, RecordWriter
 from holdfast.runs.driver.run_inbox import DriverInbox
 from holdfast.runs.driver.services import RunServices
@@ -128,7 +128,9 @@ class Driver:
         except RequirementsMissingError as error:
             # What is settled is kept; a worker that has it continues from there. A file may appear here, so
             # this worker tries again, but not at once.
-            rest = FILE_REST if isinstance(error, RunFileMissingError) else 0
+            unserved = session.services.unserved
+            unserved.note(session.run, session.row.version, error)
+            rest = unserved.rest(session.run) if isinstance(error, RunFileMissingError) else 0
             await asyncio.shield(self.parking.release(rest))
             raise
         except StoreError:

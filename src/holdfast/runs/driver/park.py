@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import Final
 
 from holdfast.engine.dataflow_mode import CannotContinueError
 from holdfast.engine.decision import Decision
@@ -22,9 +21,6 @@ from holdfast.store.rows import RunRow
 from holdfast.telemetry import crashpoint, log
 from holdfast.types.record import Park
 from holdfast.types.status import PARKED, RunStatus
-
-FILE_REST: Final = 10_000_000
-"""Microseconds until a run that misses a file is tried again."""
 
 
 def _may_work(pos: Position, execution: Exec) -> bool:

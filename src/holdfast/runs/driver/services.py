@@ -169,6 +169,7 @@ class RunServices:
         from holdfast.holds.default_preparation import default_preparation
         from holdfast.holds.service import HoldService
         from holdfast.holds.timing.sweeper import HoldSweeper
+        from holdfast.runs.driver.released_runs import ReleasedRuns
 
         self.store = store
         # Wake times and deadlines are the store's: another machine, with another clock, acts on them.
@@ -184,6 +185,7 @@ class RunServices:
         # Stores the state of a run before a record of it opens holds; set by the run service.
         self.put_hold_states: PutHoldStates | None = None
         self.starter: RunStarter | None = None
+        self.unserved = ReleasedRuns()
         # What new runs go to instead of the built-in workers; set by the instance.
         self.engine: RunEngine | None = None
         # The place that the store is in; set by the instance.

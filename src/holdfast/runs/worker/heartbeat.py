@@ -210,6 +210,7 @@ class WorkerRegistration:
             lacking=tuple(sorted(worker.served.lacking)),
             blocked=tuple(worker.runtime.blocked.values()),
             unstored=dict(list(worker.runtime.recorder.unstored.items())[:MOST_UNSTORED]),
+            unserved=worker.runtime.unserved.words(worker.served.lacking, MOST_UNSTORED),
         )
 
     def _skew(self) -> int:

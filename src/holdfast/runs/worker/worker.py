@@ -373,6 +373,7 @@ class RunWorker:
             status, _ = await self.runtime.drive(claim)
             self.ended += status in ENDED
             self.release_after_outage.mark_healthy(run)
+            self.runtime.unserved.forget(run)
         except LeaseLostError:
             log.info("lost the lease on run %s to another worker", run, extra={"run": run})
         except (VersionMismatchError, SchemaTooNewError, KeyMissingError) as error:

@@ -1,0 +1,118 @@
+"""Rules for what guards a run: gates, approvals, permissions, conditions, budgets. With a misspelt or
+misplaced one the run would continue without it, so those are errors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from difflib import get_close_matches
+from typing import Final
+
+from holdfast.frontends.dot.attributes import BUDGET, EDGE, GRAPH, KNOWN, NODE
+from holdfast.frontends.dot.diagnostics import Diagnostic, DiagnosticSeverity
+from holdfast.frontends.dot.document import Pipeline, Stage
+from holdfast.frontends.dot.handler_kinds import SHAPES
+from holdfast.frontends.dot.policies import APPROVAL, approvals_in
+from holdfast.frontends.dot.rule_context import Check, RuleContext
+from holdfast.frontends.dot.values import Value, as_text
+
+ERROR, WARNING = DiagnosticSeverity.error, DiagnosticSeverity.warning
+_LONG_NAME, _MANY_NAMES = 40, 300
+"""Longer names, and names beyond that number, are not compared with others: that takes quadratic time."""
+_ATTRIBUTES: Final = {"Pipeline": GRAPH, "Stage": NODE, "Link": EDGE}
+_FLAGS: Final = frozenset({"goal_gate", "fail_closed"})
+_GATE, _GATE_SHAPE = "wait.human", "hexagon"
+_OF_GATES: Final = frozenset({"human.assignee", "human.excluded"})
+_GUARDS: Final = (
+    BUDGET
+    | _FLAGS
+    | _OF_GATES
+    | frozenset(
+        {APPROVAL, "agent_permissions", "tools", "tool_hooks.pre", "assignee", "excluded", "condition"}
+    )
+)
+"""Without them somebody is not asked, a failure is not seen, or more is allowed than was meant."""
+_PLACED: Final = _OF_GATES | {"goal_gate", APPROVAL}
+"""Those that are likely to be written where they have no effect."""
+_EXPRESSION: Final = re.compile(r"[=<>&|!]")
+
+
+def is_guard_value(key: str, value: Value) -> bool:
+    """Whether it must not be ignored. Other runners have expressions as goal gates; these are no gate here
+    (AT-A29)."""
+    return key in _FLAGS and not _EXPRESSION.search(as_text(value))
+
+
+def is_misspelt_gate(stage: Stage) -> bool:
+    """Whether the stage's unknown `type` looks like that of a gate, which its shape does not make it."""
+    kind = stage.type
+    return (
+        stage.shape != _GATE_SHAPE
+        and len(kind) < _LONG_NAME
+        and bool(get_close_matches(kind, [_GATE], 1, 0.85))
+    )
+
+
+def attribute_known(view: RuleContext) -> Iterator[Diagnostic]:
+    """Only names that are similar to a known attribute: other tools may use other attributes."""
+    odd = [key for key in view.uses if key not in KNOWN and len(key) < _LONG_NAME][:_MANY_NAMES]
+    for key in (*odd, *(view.uses.keys() & {"conditions"})):
+        meant: dict[str, str] = {}
+        for what in view.uses[key]:
+            kind = type(what).__name__
+            if kind not in meant and key not in _ATTRIBUTES[kind]:
+                known = _ATTRIBUTES[kind] | _PLACED
+                near = get_close_matches(key, sorted(known), 1, 0.85)
+                swapped = (each for each in sorted(known) if sorted(each) == sorted(key))
+                meant[kind] = next(iter(near), "") or next(swapped, "")
+            if meant.get(kind):
+                message = f"unknown attribute {key}; did you mean {meant[kind]}?"
+                severity = ERROR if meant[kind] in _GUARDS else WARNING
+                yield view.at("attribute_known", severity, what, message, key=key)
+
+
+def guard_places(view: RuleContext) -> Iterator[Diagnostic]:
+    """A guard where it has no effect."""
+    for key in sorted(_PLACED):
+        for what in view.uses.get(key, ()):
+            if what.text(key) and key not in _ATTRIBUTES[type(what).__name__]:
+                where = "the graph" if isinstance(what, Pipeline) else "an edge"
+                fix = "write it on each stage that it is for"
+                yield view.at(
+                    "guard_places", ERROR, what, f"{key} has no effect on {where}", key=key, fix=fix
+                )
+    for stage in view.of_kind("tool"):
+        # Of a block of defaults it is that of the models in it.
+        if APPROVAL in stage.explicit and approvals_in(stage.text(APPROVAL)):
+            message = (
+                f"{APPROVAL} has no effect on {stage.id}: it is about tools of models, and a command runs"
+            )
+            yield view.at(
+                "guard_places", ERROR, stage, f"{message} without a question", key=APPROVAL,
+                fix="put a gate (shape=hexagon) before it",
+            )  # fmt: skip
+    for stage in view.stages_with("fail_closed"):
+        if "fail_closed" in stage.explicit and stage.flag("fail_closed") and not stage.flag("goal_gate"):
+            message = f"fail_closed has no effect on {stage.id}, which is no goal gate"
+            yield view.at("guard_places", ERROR, stage, message, key="fail_closed", fix="add goal_gate=true")
+
+
+def shape_known(view: RuleContext) -> Iterator[Diagnostic]:
+    """A shape without a meaning is a stage for a model: with a misspelt one a gate is gone. Only names that
+    are similar to a shape with a meaning: Graphviz has many others."""
+    for stage in view.stages_with("shape"):
+        shape = stage.shape
+        if shape in SHAPES or len(shape) >= _LONG_NAME:
+            continue
+        near = [each for each in SHAPES if each.lower() == shape.lower()]
+        near = near or get_close_matches(shape, SHAPES, 1, 0.8)
+        if near:
+            message = f"shape {shape} has no meaning: {stage.id} is run as {view.kinds[stage.id]}"
+            asks = near[0] == _GATE_SHAPE and view.kinds[stage.id] != _GATE
+            severity = ERROR if asks else WARNING
+            yield view.at(
+                "shape_known", severity, stage, message, key="shape", fix=f"did you mean {near[0]}?"
+            )
+
+
+GUARDS: Final[tuple[Check, ...]] = (attribute_known, guard_places, shape_known)

@@ -4,6 +4,7 @@ workers."""
 from __future__ import annotations
 
 import asyncio
+import atexit
 import importlib
 import os
 import subprocess
@@ -18,6 +19,7 @@ import pytest
 from holdfast import Holdfast
 from holdfast.cli.exit_codes import Exit
 from holdfast.cli.exit_guard import ExitGuard
+from holdfast.cli.main import NATIVE, _leave_threads
 from tests.cli.conftest import Cli
 from tests.deadlines import HANG
 
@@ -118,10 +120,20 @@ def after(guard: ExitGuard, code: int) -> None:
     guard.ended = code
 
 
+def with_native_threads(guard: ExitGuard) -> None:
+    """After a command that used the SDK of a cluster."""
+    sys.modules[NATIVE] = os
+    atexit._clear()
+    atexit.register(after, guard, 3)
+    guard.ended = 0
+    _leave_threads(0)
+
+
 WAYS: dict[str, tuple[Callable[[ExitGuard], Any], int]] = {
     "_exit": (lambda _: os._exit(0), Exit.broken),
     "256 is 0": (lambda _: os._exit(256), Exit.broken),
     "another code": (lambda _: os._exit(7), 7),
+    "native threads": (with_native_threads, 3),
     "after the command": (lambda guard: (after(guard, 2), os._exit(0)), 2),
     "execl": (lambda _: os.execl("/bin/true", "true"), Exit.broken),
     "execle": (lambda _: os.execle("/bin/true", "true", {}), Exit.broken),

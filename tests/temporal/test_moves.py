@@ -16,6 +16,10 @@ pytest.importorskip("temporalio")
 from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError
 
 from holdfast import Context, Flow, Holdfast, Worker
+from holdfast.app.flow import wait_until_idle
+from holdfast.attractor.runner import Runner
+from holdfast.cli.commands.promote import _move
+from holdfast.documents.program import program_for
 from holdfast.errors import RunBusyError, RunEndedError
 from holdfast.runs.driver.settings import RunSettings
 from holdfast.runs.engine_moves import move_from_engine, move_to_engine
@@ -24,11 +28,14 @@ from holdfast.testing.crashpoints import EXIT_CODE, environment
 from holdfast.types.ids import RunId
 from holdfast.types.outbox import ENGINE_START, OutboxState
 from holdfast.types.status import RunStatus
+from tests.api.documents import REFUND
 from tests.deadlines import HANG
+from tests.documents.run import compiled, site_of
 from tests.services import temporal
 from tests.temporal import shop
 from tests.temporal.runs import assert_same, engine_of, run, settled, workers
 from tests.temporal.test_kill import EFFECTS, Place, answered, exited
+from tests.temporal.test_pipelines import GATED
 from tests.temporal.test_runs import asks
 
 pytestmark = pytest.mark.anyio
@@ -55,7 +62,7 @@ async def closed(hf: Holdfast, run_id: str) -> WorkflowExecutionStatus | None:
 
 @pytest.mark.covers("TD-38")
 async def test_parked_run_moves_to_the_cluster_and_back_and_is_continued_there(
-    sqlite: str, engine: str
+    sqlite: str, engine: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     flow = asks()
     async with Holdfast(sqlite, engine="") as plain, Holdfast(sqlite, engine=engine) as hf:
@@ -79,6 +86,8 @@ async def test_parked_run_moves_to_the_cluster_and_back_and_is_continued_there(
             back = await move_from_engine(service, await service.get(second.run_id))
             assert (back.worker, back.ready_at, back.status) == (None, None, RunStatus.pending_input)
             assert await closed(hf, second.run_id) is WorkflowExecutionStatus.FAILED
+            # That was to be expected: no traceback.
+            assert "Completing activity as failed" not in caplog.text
         # Without any worker of the cluster.
         await service.answer(second.holds[0].id, "no")
         async with Worker(flow, on=plain):
@@ -86,6 +95,32 @@ async def test_parked_run_moves_to_the_cluster_and_back_and_is_continued_there(
         assert dict(done.state) == {"answer": "no", "fetched": 5, "sees": 1}
         again = await service.replay(second.run_id)
         assert again.same, again.difference
+
+
+@pytest.mark.covers("TD-38", "TD-39")
+async def test_documents_and_pipelines_move_to_workers_that_know_none_of_them(
+    sqlite: str, engine: str, tmp_path: Path
+) -> None:
+    async with Holdfast(sqlite, engine="") as plain, Holdfast(sqlite, engine=engine) as hf:
+        service, ids = await plain.service(), list[RunId]()
+        gated = await Runner(plain, logs_root=tmp_path / "logs").run(GATED)
+        async with Worker(on=plain):
+            document = program_for(compiled(REFUND), site_of())
+            made, _ = await service.create(document, {"amount": 5})
+            ids = [RunId(gated.run_id), made.id]
+            await wait_until_idle(service, made.id, None)
+        rows = [await parked(plain, each) for each in ids]
+        # What the command does.
+        moved = [await _move(service, row, await engine_of(hf), dry_run=False) for row in rows]
+        assert [each.refused for each in moved] == [None, None]
+        service = await hf.service()
+        async with workers(hf), asyncio.timeout(HANG):
+            for each in ids:
+                [hold] = await service.holds(each)
+                await service.answer(hold.id, hold.options[0].id)
+                await wait_until_idle(service, each, None)
+                assert (await service.get(each)).status is RunStatus.completed
+                await assert_same(hf, each)
 
 
 @pytest.mark.covers("TD-38")

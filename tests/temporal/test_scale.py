@@ -29,19 +29,27 @@ def engine() -> str:
     return temporal.server().address("30s")
 
 
-@pytest.mark.covers("TD-29")
+@pytest.mark.covers("TD-28", "TD-29")
 @pytest.mark.parametrize(
-    ("items", "together", "most"),
-    [(60, 15, 6), pytest.param(10_000, 200, 500, marks=pytest.mark.soak)],
+    ("items", "together", "most", "events"),
+    [(60, 15, 6, 100), pytest.param(10_000, 200, 500, 20_000, marks=pytest.mark.soak)],
     ids=["small", "10000"],
 )
 async def test_map_with_many_items_has_a_bounded_number_under_way_and_completes(
-    items: int, together: int, most: int, sqlite: str, engine: str, monkeypatch: pytest.MonkeyPatch
+    items: int,
+    together: int,
+    most: int,
+    events: int,
+    sqlite: str,
+    engine: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("holdfast.drivers.temporal.workflow_nodes.MAX_ACTIVITIES", most)
-    flow = Flow("wide", effect="pure")
+    monkeypatch.setattr("holdfast.drivers.temporal.workflow_nodes.MAX_EVENTS", events)
+    flow, begun = Flow("wide", effect="pure"), list[int]()
 
     async def double(item: int) -> int:
+        begun.append(item)
         return item * 2
 
     flow.map("each", over="items", body=double, into="doubled", concurrency=together)
@@ -50,7 +58,12 @@ async def test_map_with_many_items_has_a_bounded_number_under_way_and_completes(
         async with asyncio.timeout(SOAK):
             done = await flow.run({"items": list(range(items))}, on=hf)
         assert list(done.state["doubled"]) == [2 * item for item in range(items)], done
-        await report(hf, done.run_id, began, items)
+        # Those that waited begin before later ones.
+        assert max(begun[:together]) < together + most
+        # Items that wait for others are no reason to stay in a long history.
+        lengths = await report(hf, done.run_id, began, items)
+        assert len(lengths) > 1
+        assert max(lengths) < min(events, 4_096) + 6 * min(together, most) + 60
         client = await (await engine_of(hf)).client()
         found = await client.get_workflow_handle(done.run_id).fetch_history()
         assert under_way(found) <= min(together, most)

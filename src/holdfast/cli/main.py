@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 import time
@@ -16,6 +17,8 @@ from holdfast.errors import HoldfastError, RequirementsMissingError, RunError, S
 __all__ = ["Exit", "main", "run"]
 
 THREAD_GRACE: Final = 1.0  # seconds for threads of user code to end after the command has
+NATIVE: Final = "temporalio.bridge.runtime"
+"""Its threads are not Python's: one that calls back while the interpreter ends aborts the process."""
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
@@ -43,12 +46,15 @@ def _leave_threads(code: int) -> None:
         thread.join(max(0.0, until - time.monotonic()))
     left = [thread.name for thread in left if thread.is_alive()]
     calls = sys.modules.get("holdfast.model.calls.boundary")
-    if not left and not (calls is not None and calls.left_tasks):
+    native = NATIVE in sys.modules
+    if not left and not native and not (calls is not None and calls.left_tasks):
         return
     if left:
         from holdfast.cli.output.console import print_error
 
         print_error(f"The code that ran left a thread behind ({', '.join(left[:5])}), which ends now.")
+    if native:
+        atexit._run_exitfuncs()  # pyright: ignore[reportPrivateUsage]
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()

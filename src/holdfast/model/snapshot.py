@@ -21,6 +21,7 @@ from holdfast.model.record_bodies import ErrorInfo
 from holdfast.model.values import DELETED
 
 _DELETED = ("holdfast", "deleted")
+_SCALARS = frozenset((int, str, float, bool, bytes, type(None)))
 _SEGMENT = "holdfast:segment"
 # Of a frame that has nothing of its own but values.
 _FRAME: dict[str, Any] = {"parent": -1, "kids": 0, "steps": []}
@@ -75,6 +76,13 @@ def _set_fields(value: msgspec.Struct) -> dict[str, Any]:
 
 
 def _plain(value: Any, how: How) -> Any:
+    # Most values are plain, and `isinstance` is slow in the sandbox of a cluster's workflow.
+    if type(value) in _SCALARS:
+        return value
+    if type(value) is dict:
+        return {k: _plain(v, how) for k, v in value.items()}  # type: ignore[misc]
+    if type(value) is list:
+        return [_plain(v, how) for v in value]  # type: ignore[misc]
     if value is DELETED:
         return _DELETED
     if isinstance(value, FrameTree):
@@ -85,10 +93,6 @@ def _plain(value: Any, how: How) -> Any:
         if how[2]:
             return {name: _plain(field, how) for name, field in _set_fields(value).items()}
         return {name: _plain(getattr(value, name), how) for name in value.__struct_fields__}
-    if type(value) is dict:
-        return {k: _plain(v, how) for k, v in value.items()}  # type: ignore[misc]
-    if type(value) is list:
-        return [_plain(v, how) for v in value]  # type: ignore[misc]
     return value
 
 

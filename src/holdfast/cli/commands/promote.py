@@ -279,8 +279,6 @@ async def _move(service: RunService, row: RunRow, target: RunEngine | None, *, d
 
     made = _MovedRun(row.id, row.flow, row.status)
     try:
-        if target is not None:
-            target.require_movable(row)
         if dry_run:
             require_parked(row)
         elif target is not None:

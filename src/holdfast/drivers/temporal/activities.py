@@ -289,7 +289,10 @@ class Activities:
                 self.runtime.engine.figures.conflicts += 1
             raise ApplicationError(error.message, type=CONFLICT, non_retryable=True) from None
         except RunEndedError as error:
-            raise ApplicationError(error.message, type=OVER, non_retryable=True) from None
+            # A run that was moved or rewound: expected, so the SDK logs no traceback.
+            log.info("%s", error)
+            benign = ApplicationErrorCategory.BENIGN
+            raise ApplicationError(error.message, type=OVER, non_retryable=True, category=benign) from None
         except LeaseLostError as error:
             raise ApplicationError("another worker has this execution", type="LeaseLostError") from error
 

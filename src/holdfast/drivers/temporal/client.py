@@ -27,7 +27,7 @@ from holdfast.drivers.temporal.search_attributes import (
 from holdfast.drivers.temporal.task_queues import TaskQueues
 from holdfast.engine.decision import side_of
 from holdfast.errors import EngineError, FlowNotFoundError
-from holdfast.model.fingerprint import CODED, decode_graph, dialect_of
+from holdfast.model.fingerprint import decode_graph
 from holdfast.model.graph import Graph
 from holdfast.model.program import Program
 from holdfast.runs.driver.load import load
@@ -51,7 +51,6 @@ ENTRIES: Final = 1_000_000_000
 """Activities of nodes of one workflow, at most."""
 OLDEST: Final = (1, 29)
 """The oldest server that is tested."""
-NOT_CODED: Final = "it was made from a document or a pipeline"
 _PATIENCE: Final = timedelta(seconds=10)
 _OPEN: Final = (None, WorkflowExecutionStatus.RUNNING)
 
@@ -216,13 +215,6 @@ class TemporalEngine:
         order = StartOrder(self.name, program.budget is not None, new.supersedes or "")
         start = OutboxMessage(ENGINE_START, f"{ENGINE_START}:{new.id}", msgspec.json.encode(order))
         side_of(new.first[0]).outbox.append(start)
-
-    def require_movable(self, row: RunRow) -> None:
-        if dialect_of(row.version) != CODED:
-            raise EngineError(
-                f"run {row.id} of {row.flow!r} cannot be moved to a Temporal cluster: {NOT_CODED}.",
-                hint="It stays with the built-in workers; start new runs of it on the cluster.",
-            )
 
     async def created(self, row: RunRow) -> None:
         """Started at once if the cluster answers; otherwise a worker does it."""

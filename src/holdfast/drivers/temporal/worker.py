@@ -6,21 +6,21 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 from temporalio.common import VersioningBehavior, WorkerDeploymentVersion
-from temporalio.service import RPCError
+from temporalio.service import RPCError, RPCStatusCode
 from temporalio.worker import Worker, WorkerDeploymentConfig
 from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
+from holdfast.checkpoint import compress
 from holdfast.drivers.temporal.activities import Activities
 from holdfast.drivers.temporal.reconcile import end_closed_runs
 from holdfast.drivers.temporal.task_queues import queue_of, shared_queue
 from holdfast.drivers.temporal.workflow import RunWorkflow
-from holdfast.errors import EngineError, FlowNotFoundError, HoldfastError
+from holdfast.errors import EngineError, HoldfastError
 from holdfast.model.fingerprint import CODED, dialect_of
 from holdfast.runs.engine_moves import StartOrder
 from holdfast.runs.engine_report import DeploymentOptions
@@ -30,6 +30,7 @@ from holdfast.telemetry import log
 from holdfast.types.ids import RunId
 from holdfast.types.outbox import ENGINE_START, OutboxState
 from holdfast.types.status import ENDED
+from holdfast.types.text import clean_text
 
 if TYPE_CHECKING:
     from holdfast.drivers.temporal.client import TemporalEngine
@@ -49,11 +50,16 @@ UNSERVED: Final = 1.0
 """Seconds after which a worker looks again whether it has what a run needs."""
 DEFAULT_LANE: Final = "default"
 PAGE: Final = 1000
+_AWAY: Final = (RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED)
 _STICKY: Final = timedelta(seconds=2)
 # The classes that workflow code may use as they are. It uses the engine and the codec alone.
 RUNNER: Final = SandboxedWorkflowRunner(
     restrictions=SandboxRestrictions.default.with_passthrough_modules("holdfast", "msgspec")
 )
+
+
+def _is_away(error: Exception) -> bool:
+    return isinstance(error, RPCError) and error.status in _AWAY
 
 
 class EngineWorker:
@@ -80,8 +86,8 @@ class EngineWorker:
         self._measured = measured
         self._stopping = asyncio.Event()
         self._activities = Activities(self.runtime, engine.cluster.address.heartbeat)
-        self._pollers = AsyncExitStack()
-        self._polled: set[str] = set()
+        # Of each task queue, what polls it.
+        self._pollers: dict[str, tuple[Worker, asyncio.Task[None]]] = {}
         # Until when it is known whether runs of a lane and version are served here.
         self._known: dict[tuple[str, str], float] = {}
         # When each message was delivered, by its number.
@@ -92,14 +98,20 @@ class EngineWorker:
         if self._measured:
             self.engine.figures.own = self.engine.cluster.measure().collect
         await self.engine.check()
-        async with AsyncExitStack() as self._pollers:
+        # Before workflow code asks for it: the sandbox cannot import it.
+        compress.library()
+        try:
             for queue in await self.queues():
                 await self._poll(queue)
             await self._dispatch()
+        finally:
+            # All at once: a queue whose turn comes later would take new work meanwhile.
+            await asyncio.gather(*(worker.shutdown() for worker, _ in self._pollers.values()))
+            await asyncio.gather(*(task for _, task in self._pollers.values()), return_exceptions=True)
 
     async def _poll(self, queue: str) -> None:
         """From now on, until this worker stops."""
-        if queue in self._polled:
+        if queue in self._pollers:
             return
         address = self.engine.cluster.address
         worker = Worker(
@@ -118,9 +130,17 @@ class EngineWorker:
             max_heartbeat_throttle_interval=timedelta(seconds=address.heartbeat / 3),
             deployment_config=self._versioning(),
         )
-        await self._pollers.enter_async_context(worker)
-        self._polled.add(queue)
+        self._pollers[queue] = worker, asyncio.ensure_future(worker.run())
         log.info("serving %s", queue, extra={"engine": self.engine.name})
+
+    def _require_polling(self) -> None:
+        """Raises EngineError if the cluster gives no more work: a namespace is gone, or a key is refused."""
+        for queue, (_, task) in self._pollers.items():
+            if task.done() and not task.cancelled() and (error := task.exception()) is not None:
+                raise EngineError(
+                    f"{self.engine.name} gives no work of {queue}: {clean_text(error)[:300]}",
+                    hint="Check its namespace and this worker's rights there, then start the worker again.",
+                ) from error
 
     async def queues(self) -> list[str]:
         """Those that it polls from its start on; `_attend` adds those of runs that it finds."""
@@ -139,13 +159,7 @@ class EngineWorker:
         if self._known.get(kind, 0.0) > now or (self.lanes is not None and row.lane not in self.lanes):
             return
         self._known[kind] = now + UNSERVED
-        try:
-            served = await self.engine.queues.is_served(row)
-        except FlowNotFoundError as error:
-            # One run that cannot be read must not keep the others waiting.
-            log.warning("run %s is not served: %s", row.id, error, extra={"run": row.id})
-            return
-        if served:
+        if await self.engine.queues.is_served(row):
             await self._poll(await self.engine.queues.of(row))
             self._known[kind] = math.inf
 
@@ -177,10 +191,12 @@ class EngineWorker:
                 except (HoldfastError, RPCError) as error:
                     log.warning("the engine's messages are delivered later: %s", error)
                 waiting = asyncio.ensure_future(self.store.wait_change(PAUSE))
-                await asyncio.wait({waiting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+                polling = [task for _, task in self._pollers.values()]
+                await asyncio.wait({waiting, stopping, *polling}, return_when=asyncio.FIRST_COMPLETED)
                 if not waiting.done():
                     waiting.cancel()
                 await asyncio.gather(waiting, return_exceptions=True)
+                self._require_polling()
                 # Steps of runs are changes too: one look for many of them.
                 await asyncio.wait({stopping}, timeout=GAP)
         finally:
@@ -193,23 +209,20 @@ class EngineWorker:
         await self._start_new()
         undelivered = 0
         async for row in self._live():
-            await self._attend(row)
-            # Most have no message at all.
-            if row.inbox_seq:
-                undelivered += await self._tell(row)
+            undelivered += await self._serve_run(row)
         self.engine.figures.undelivered = undelivered
 
     async def _start_new(self) -> None:
         for message in await self.store.claim_outbox(limit=BATCH, lease=LEASE, topics=(ENGINE_START,)):
-            order = msgspec.json.decode(message.payload, type=StartOrder)
-            # Of another cluster: its own workers start it.
-            if order.engine != self.engine.name:
-                continue
             why, pause = "", LEASE // 10
             try:
-                if not await self._started(RunId(message.run or ""), order):
+                order = msgspec.json.decode(message.payload, type=StartOrder)
+                if order.engine != self.engine.name:
+                    # Its own workers start it: they are not kept waiting for the lease.
+                    why, pause = f"it is started by workers of {order.engine}", QUEUED
+                elif not await self._started(RunId(message.run or ""), order):
                     why, pause = "a limit of its flow is reached", QUEUED
-            except (EngineError, RPCError) as error:
+            except (HoldfastError, RPCError) as error:
                 why = str(error)
             state = OutboxState.waiting if why else OutboxState.done
             due = self.store.now() + pause if why else 0
@@ -226,20 +239,32 @@ class EngineWorker:
             if row is None:
                 return False
         if row is not None:
-            await self.engine.start(row, serial=self._is_serial(row, order))
+            await self.engine.start(row, serial=await self._is_serial(row, order))
         if order.replaces:
             # It reads the store, sees that it is superseded, and ends.
             await self.engine.tell(RunId(order.replaces), 0, cancels=False)
         return True
 
-    def _is_serial(self, row: RunRow, order: StartOrder) -> bool:
-        """Raises EngineError where only its code knows, and this worker has not got it."""
+    async def _is_serial(self, row: RunRow, order: StartOrder) -> bool:
+        """Raises EngineError where only its program knows, and this worker cannot have it."""
         if order.serial is not None:
             return order.serial
-        program = self.runtime.programs.get(row.version)
-        if program is None:
-            raise EngineError(f"run {row.id} is started by a worker with the code of flow {row.flow!r}.")
-        return program.budget is not None
+        if not await self.engine.queues.is_served(row):
+            raise EngineError(f"run {row.id} is started by a worker with what flow {row.flow!r} needs.")
+        return (await self.runtime.find_program(row.version, row.flow)).budget is not None
+
+    async def _serve_run(self, row: RunRow) -> int:
+        """How many messages it has not taken in. Raises what keeps all runs waiting: the store or the cluster
+        is away."""
+        try:
+            await self._attend(row)
+            # Most have no message at all.
+            return await self._tell(row) if row.inbox_seq else 0
+        except (HoldfastError, RPCError) as error:
+            if isinstance(error, EngineError) or getattr(error, "retryable", False) or _is_away(error):
+                raise
+            log.warning("run %s is told later: %s", row.id, error, extra={"run": row.id})
+            return 1
 
     async def _live(self) -> AsyncIterator[RunRow]:
         where, after = RunFilter(worker=self.engine.name, leased=True), None
@@ -259,9 +284,12 @@ class EngineWorker:
         if not due:
             return len(waiting)
         cancels = any(mail.kind == "cancel" for mail in due)
-        if await self.engine.tell(row.id, due[-1].id, cancels=cancels):
-            for mail in due:
-                self._delivered[mail.id] = now
+        taken = True
+        try:
+            taken = await self.engine.tell(row.id, due[-1].id, cancels=cancels)
+        finally:
+            # Not again at once, also where the cluster refuses it.
+            self._delivered |= dict.fromkeys((mail.id for mail in due) if taken else (), now)
         if len(self._delivered) > 10 * PAGE:
             self._delivered = {number: at for number, at in self._delivered.items() if now - at < AGAIN}
         return len(waiting)

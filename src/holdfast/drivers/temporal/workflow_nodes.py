@@ -68,7 +68,8 @@ class WorkflowNodes(WorkflowJournal):
 
     async def _begin_all(self, starts: list[Exec], probes: list[Exec]) -> None:
         # Those that are queued have no intent yet: their effects have not begun.
-        free = 0 if self._is_full() else self._most - len(self._live)
+        # Behind those that wait already.
+        free = 0 if self._is_full() or self._queue else self._most - len(self._live)
         most = self._most_at_once(starts)
         starts, probes, later = self._first(starts, probes, min(free, most))
         self._queue += later
@@ -117,8 +118,11 @@ class WorkflowNodes(WorkflowJournal):
         return bool(self._queue) and len(self._live) < self._most and not self._is_full()
 
     def _has_news(self) -> bool:
+        return self._can_begin() or self._is_called()
+
+    def _is_called(self) -> bool:
         cancels = self._cancelled and not self._cancel_read
-        return bool(self._inbox or self._enter or self._can_begin() or self._mail or cancels or self._broken)
+        return bool(self._inbox or self._enter or self._mail or cancels or self._broken)
 
     def _intend(self, starts: list[Exec]) -> None:
         """Before an effect begins, the journal says so (D-14)."""
@@ -318,11 +322,12 @@ class WorkflowNodes(WorkflowJournal):
         return info.is_continue_as_new_suggested() or info.get_current_history_length() >= MAX_EVENTS
 
     async def _continue_if_idle(self) -> None:
-        """The rest of the run gets a history of its own, once nothing runs and nothing is unread."""
-        if self._live or self._has_news():
+        """The rest of the run gets a history of its own, once nothing runs and nothing is unread. What waits
+        in the queue begins there."""
+        if self._live or self._is_called():
             return
         await self._steady(self._project())
-        if self._live or self._has_news():
+        if self._live or self._is_called():
             return
         crashpoint("before_continue")
         rest = msgspec.structs.replace(self._start, position=self._wire.position(self._pos), lost=self._lost)

@@ -112,10 +112,6 @@ class RunEngine(Protocol):
         """How one of its runs is doing. Raises EngineError if it cannot be asked."""
         ...
 
-    def require_movable(self, row: RunRow) -> None:
-        """Raises EngineError if it cannot run the flow of this run."""
-        ...
-
     def notes(self, program: Program) -> list[str]:
         """What differs for a flow that runs there, or why it cannot."""
         ...

@@ -124,18 +124,16 @@ async def _answered(hf: Holdfast, runner: Runner, result: PipelineResult, answer
     gate, _, choice = (part.strip() for part in answer.partition(":"))
     service = await hf.service()
     found = [each for each in result.holds if each.node == gate]
-    if choice == NOBODY and not found:
-        # It has expired already.
-        return await runner.resume(result.run_id)
+    if choice == NOBODY:
+        # It may have expired already, and on a cluster the run then waits for a worker without a question.
+        async with asyncio.timeout(HANG):
+            while result.status == "waiting" and all(each.node == gate for each in result.holds):
+                await asyncio.sleep(0.01)
+                result = await runner.resume(result.run_id)
+        return result
     (hold,) = found
-    if choice != NOBODY:
-        await service.answer(hold.id, choice)
-        return await runner.resume(result.run_id)
-    async with asyncio.timeout(HANG):
-        while [each for each in result.holds if each.id == hold.id]:
-            await asyncio.sleep(0.01)
-            result = await runner.resume(result.run_id)
-    return result
+    await service.answer(hold.id, choice)
+    return await runner.resume(result.run_id)
 
 
 async def traces(hf: Holdfast, run: str) -> dict[str, str]:

@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import sys
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import Any
 
 import msgspec
@@ -17,11 +18,12 @@ from temporalio import activity
 
 from holdfast import Context, Flow, Holdfast
 from holdfast.drivers.temporal.activities import Activities
+from holdfast.drivers.temporal.exec_view import exec_view
 from holdfast.drivers.temporal.notes_document import NotesDocument
 from holdfast.drivers.temporal.payloads import ExecNote, Unwritten
 from holdfast.drivers.temporal.projection import JournalProjector
 from holdfast.errors import LeaseLostError
-from holdfast.model.position import Exec
+from holdfast.model.position import Exec, Position
 from tests.deadlines import HANG
 from tests.services import temporal
 from tests.temporal.runs import assert_same, engine_of, run, settled, workers
@@ -368,3 +370,30 @@ async def has_taken(handle: Any, *, nodes: int) -> bool:
         elif event.HasField("workflow_task_completed_event_attributes") and found >= nodes:
             return True
     return False
+
+
+async def test_run_continues_on_its_worker_when_a_task_of_its_workflow_took_too_long(
+    sqlite: str, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The SDK fails such a task after two seconds and removes the workflow from its cache, while the thread
+    still works in it."""
+    flow, views = Flow("starved", effect="pure"), list[float]()
+
+    async def double(item: int) -> int:
+        return item * 2
+
+    def slow_view(pos: Position, execution: Exec) -> Position:
+        views.append(monotonic())
+        if len(views) <= 40:
+            end = monotonic() + 0.08
+            while monotonic() < end:
+                pass
+        return exec_view(pos, execution)
+
+    monkeypatch.setattr("holdfast.drivers.temporal.workflow_nodes.exec_view", slow_view)
+    flow.map("each", over="items", body=double, into="doubled", concurrency=40)
+    async with Holdfast(sqlite, engine=engine) as hf, workers(hf, flow):
+        done = await run(flow, hf, {"items": list(range(40))})
+        assert list(done.state["doubled"]) == [2 * item for item in range(40)], done
+        assert len(views) > 40
+        await assert_same(hf, done.run_id)

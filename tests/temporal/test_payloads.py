@@ -16,8 +16,8 @@ from holdfast import Context, Flow, Holdfast
 from holdfast.checkpoint.keys import EVERYBODY
 from holdfast.drivers.temporal.activities import LARGEST
 from holdfast.drivers.temporal.payload_codec import converter_for
-from holdfast.drivers.temporal.worker import RUNNER
 from holdfast.drivers.temporal.workflow import RunWorkflow
+from holdfast.drivers.temporal.workflow_runner import RUNNER
 from holdfast.runs.collect_blobs import collect_blobs
 from tests.services import temporal
 from tests.storage.canary import CANARY, ring

@@ -16,8 +16,8 @@ from temporalio.worker import Replayer
 from holdfast import Holdfast
 from holdfast.drivers.temporal.payloads import PROTOCOL, RecordRegistry, Unwritten, Wire
 from holdfast.drivers.temporal.projection import JournalProjector
-from holdfast.drivers.temporal.worker import RUNNER
 from holdfast.drivers.temporal.workflow import RunWorkflow
+from holdfast.drivers.temporal.workflow_runner import RUNNER
 from holdfast.errors import ProjectionConflictError
 from holdfast.types.ids import RunId
 from tests.deadlines import HANG

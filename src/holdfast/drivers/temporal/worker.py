@@ -13,13 +13,13 @@ import msgspec
 from temporalio.common import VersioningBehavior, WorkerDeploymentVersion
 from temporalio.service import RPCError, RPCStatusCode
 from temporalio.worker import Worker, WorkerDeploymentConfig
-from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from holdfast.checkpoint import compress
 from holdfast.drivers.temporal.activities import Activities
 from holdfast.drivers.temporal.reconcile import end_closed_runs
 from holdfast.drivers.temporal.task_queues import queue_of, shared_queue
 from holdfast.drivers.temporal.workflow import RunWorkflow
+from holdfast.drivers.temporal.workflow_runner import RUNNER
 from holdfast.errors import EngineError, HoldfastError
 from holdfast.model.fingerprint import CODED, dialect_of
 from holdfast.runs.engine_moves import StartOrder
@@ -52,10 +52,6 @@ DEFAULT_LANE: Final = "default"
 PAGE: Final = 1000
 _AWAY: Final = (RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED)
 _STICKY: Final = timedelta(seconds=2)
-# The classes that workflow code may use as they are. It uses the engine and the codec alone.
-RUNNER: Final = SandboxedWorkflowRunner(
-    restrictions=SandboxRestrictions.default.with_passthrough_modules("holdfast", "msgspec")
-)
 
 
 def _is_away(error: Exception) -> bool:

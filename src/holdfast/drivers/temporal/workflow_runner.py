@@ -1,0 +1,50 @@
+"""How the SDK runs `holdfast.run`: in its sandbox, and in one thread at a time.
+
+The SDK gives an activation two seconds. After that it fails the workflow task, interrupts the thread with an
+exception that any task of the workflow may swallow, and removes the workflow from its cache without waiting
+for that thread (what it waits for was cancelled by its own timeout). Two threads in one workflow lose its
+tasks; then it is never removed, and its run stands still as long as this worker lives. Here the second one
+waits, and the first one ends by itself: code of the engine has no loop without an end.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, Final
+
+from temporalio.worker import WorkflowInstance, WorkflowInstanceDetails
+from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
+
+
+class _OneThread(WorkflowInstance):
+    def __init__(self, inner: WorkflowInstance) -> None:
+        self._inner = inner
+        self._turn = threading.Lock()
+
+    def activate(self, act: Any) -> Any:
+        with self._turn:
+            return self._inner.activate(act)
+
+    def get_serialization_context(self, command_info: Any) -> Any:
+        return self._inner.get_serialization_context(command_info)
+
+    def get_external_store_context(self, command_info: Any) -> Any:
+        return self._inner.get_external_store_context(command_info)
+
+    def get_info(self) -> Any:
+        return self._inner.get_info()
+
+    def get_thread_id(self) -> int | None:
+        """None: the SDK interrupts no thread."""
+        return None
+
+
+class RunWorkflowRunner(SandboxedWorkflowRunner):
+    def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
+        return _OneThread(super().create_instance(det))
+
+
+# The classes that workflow code may use as they are. It uses the engine and the codec alone.
+RUNNER: Final = RunWorkflowRunner(
+    restrictions=SandboxRestrictions.default.with_passthrough_modules("holdfast", "msgspec")
+)

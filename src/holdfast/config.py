@@ -15,7 +15,7 @@ ENVIRONMENT = {
         "program nor `--engine` gives one: `temporal://HOST:7233/NAMESPACE`"
     ),
     "HOLDFAST_CELL": (
-        "name of the place where this process works, which cursors of lists carry; default: `main`. One for "
+        "name of the cell of this process; cursors of lists contain it; default: `main`. One for "
         "each store, where several stand behind one address"
     ),
     "HOLDFAST_BLOBS": (
@@ -93,7 +93,7 @@ ENVIRONMENT = {
         "matches all that begin so"
     ),
     "HOLDFAST_TOOL_SANDBOX": (
-        "the words before each command of pipelines, agents and tools, such as `bwrap ... --`; `{workdir}`, "
+        "prefix of each command of pipelines, agents and tools, such as `bwrap ... --`; `{workdir}`, "
         "`{stage_dir}`, `{logs}` and `{repository}` stand for folders"
     ),
     "HOLDFAST_TORTURE_LOG": "set by `holdfast torture`: the file in which its processes record effects",

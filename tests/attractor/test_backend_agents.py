@@ -255,7 +255,7 @@ async def test_a_lost_session_begins_anew_with_a_summary(
     if name != "codex":
         assert after(third, "--session-id") not in ("", after(first, "--session-id"))
     logged = [each for each in await emitted(hf, result.run_id, "log") if "session" in str(each)]
-    assert logged == [f"stage b: the session of {name} is lost: it begins anew with summary:high"]
+    assert logged == [f"stage b: the session of {name} is lost: a new session starts with summary:high"]
 
 
 async def test_a_session_of_another_machine_is_lost(

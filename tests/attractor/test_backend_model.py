@@ -282,7 +282,7 @@ async def test_a_model_says_where_to_go_at_the_end_of_its_answer(
     assert result.completed_nodes == ("start", "a", "fix", "done")
     assert result.context["n"] == 3
     system = provider.seen[0].json["messages"][0]["content"]
-    assert "preferred_label: empty, or the way to go on by: Ship, Fix." in system
+    assert "preferred_label: empty, or the label of the edge to follow: Ship, Fix." in system
     assert "outcome" not in provider.seen[1].json["messages"][0]["content"]
 
 

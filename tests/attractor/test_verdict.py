@@ -204,7 +204,8 @@ async def test_every_backend_gets_the_same_instruction(
     assert path not in system  # it has no files
     assert system.split("\n\n", 1)[1] == given[0].rpartition("\n")[0]
     assert "outcome: success, partial_success, retry, fail." in system
-    assert ("preferred_label: empty, or the way to go on by: Ship, Fix." in system) == (text == FORKED)
+    labels = "preferred_label: empty, or the label of the edge to follow: Ship, Fix."
+    assert (labels in system) == (text == FORKED)
 
 
 async def test_the_words_of_conditions_are_named_in_the_instruction(hf: Holdfast, tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def test_check_says_every_problem_with_its_line_rule_and_fix(cli: Cli, slips: st
         f"{slips}:{line}:1: error: edge 'assess->approve': its condition reads 'amuont', which the state "
         "does not have (did you mean 'amount'?) [unknown-field]"
     ) in said.out
-    assert "which is none of its options (did you mean 'approve'?" in said.out
+    assert "which is not one of its options (did you mean 'approve'?" in said.out
     assert "its idempotency key reads 'ordre'" in said.out
     assert said.out.endswith(f"{slips}: not valid; 3 errors\n")
 
@@ -136,7 +136,7 @@ def test_pipelines_have_stages_and_flows_have_nodes_as_json(cli: Cli, refund: st
 def test_text_of_an_error_offers_options_only_and_ends_its_sentences(cli: Cli, slips: str) -> None:
     said = cli("run", slips, "--input", given(250))
     assert (
-        "which is none of its options. Fix: did you mean 'approve'? Use one of 'approve', 'reject' ["
+        "which is not one of its options. Fix: did you mean 'approve'? Use one of 'approve', 'reject' ["
         in said.err
     )
 
@@ -189,7 +189,7 @@ def test_deployment_of_a_stored_flow_with_errors_is_refused(
     monkeypatch.setattr(field_values, "answers_of", lambda _hold: constants(["yes"], DECISION, "decision"))
     said = cli("deployments", "create", "second", "--flow", "refund")
     assert said.code == 2
-    assert "which is none of its options" in said.err
+    assert "which is not one of its options" in said.err
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ def test_run_without_a_worker_says_what_it_needs(cli: Cli) -> None:
     assert cli("worker", "--until-idle", "--backend", "mine=cli:cat").code == 0
     assert cli("answer", run, "Yes").code == 0
     why = next(each for each in diagnosed(cli, run) if each.startswith("Why"))
-    assert why == "Why     what it waited for is there, and no worker has resumed it; it needs backend:mine"
+    assert why == "Why     its wait has ended, and no worker has resumed it; it needs backend:mine"
 
 
 def test_cancelled_run_and_json(cli: Cli) -> None:

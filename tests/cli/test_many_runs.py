@@ -195,6 +195,6 @@ def test_a_search_with_an_unknown_name_is_refused_and_names_those_that_exist(cli
 
     said = cli("cancel", "--where", "bogus:x")
     assert said.code == Exit.bad_input
-    assert "bogus is not a name of a condition" in said.err
+    assert "bogus is not a search term" in said.err
     assert "Known: at, by, created, error, flow, key, status, text, thread, took, version." in said.err
     assert statuses(cli) == {asked: "pending_input"}

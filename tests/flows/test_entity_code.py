@@ -137,7 +137,7 @@ async def test_next_run_of_an_entity_starts_when_code_that_was_stopped_has_ended
 
     def named() -> list[str]:
         return [
-            line for line in caplog.messages if "(node work)" in line and "entity 'a' stays taken" in line
+            line for line in caplog.messages if "(node work)" in line and "entity 'a' stays locked" in line
         ]
 
     if way != "timeout":

@@ -92,7 +92,7 @@ async def test_worker_leaves_all_its_task_queues_at_once(
                 worker.stop()
                 await serving
             else:
-                with pytest.raises(EngineError, match=r"gives no work of .*Namespace shop is not found"):
+                with pytest.raises(EngineError, match=r"refused task queue .*Namespace shop is not found"):
                     await serving
     assert all(each.together for each in Polls.made)
     # The sandbox of workflows cannot import what large values are read with.

@@ -41,8 +41,8 @@ def test_a_wrong_word_is_named_and_the_last_good_list_stays(server: WebServer, o
         ),
         ("due<soon", "“due<soon” has no length of time. Write due<2d, due<4h or due<30m."),
         ("flow>short", "“flow>short”: flow cannot be compared. Write flow:VALUE."),
-        ("foo:bar Q-1", f"“foo:bar”: foo is not a name of a condition. Known: {NAMES}."),
-        ("staus:pending Q-1", "“staus:pending”: staus is not a name of a condition."),
+        ("foo:bar Q-1", f"“foo:bar”: foo is not a search term. Known: {NAMES}."),
+        ("staus:pending Q-1", "“staus:pending”: staus is not a search term."),
     ):
         box.fill(query)
         box.press("Enter")

@@ -158,7 +158,7 @@ def test_the_page_of_a_run_that_waits_for_the_blob_store_says_why(
     page.route(re.compile(f"/v1/runs/{run}$"), lambda route: route.fulfill(json=detail))
     page.goto(f"{server.address}/runs/{run}")
     expect(page.locator(".run-held")).to_have_text(
-        "The run waits for the blob store and goes on by itself. The bucket is away."
+        "The run waits for the blob store. It resumes when the store is available. The bucket is away."
     )
     assert violations(page) == []
 

@@ -73,7 +73,7 @@ def test_a_failed_run_is_traced_back_and_forked_with_another_state(
     expect(dialog).not_to_contain_text("what this run did")
     dialog.get_by_label("Account").fill("4300")
     expect(dialog).to_contain_text("The lines above are what this run did.")
-    way = dialog.get_by_role("region", name="With the edited state").get_by_role("listitem")
+    way = dialog.get_by_role("region", name="Path of the new run").get_by_role("listitem")
     expect(way).to_have_text(["Does step 'find_account' of pay (read). Unknown from here."])
     expect(dialog.locator("ins")).to_have_text("4300")
     inspect(page, "run-fork")

@@ -144,8 +144,8 @@ class Budget:
 
 _MORE_THAN_0 = r"^(?=.*[1-9])[0-9]+(\.[0-9]+)?$"
 _UNIT_OF: Final = {"seconds": "micros"}
-_SAME: Final = "Empty: the same amount again."
-_SAME_ALL: Final = "All empty: the same amounts again."
+_SAME: Final = "Leave empty to add the same amount again."
+_SAME_ALL: Final = "Leave all empty to add the same amounts again."
 _GRANT: dict[str, dict[str, Any]] = {
     "tokens": {"title": "More tokens", "type": "integer", "minimum": 1},
     "money": {

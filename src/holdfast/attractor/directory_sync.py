@@ -237,7 +237,7 @@ class DirectorySync:
             try:
                 await tell_watchers(services, change, self.follower.row.tenant)
             except HoldfastError as error:
-                log.warning("the managers of run %s were not told: %s", self.follower.row.id, error)
+                log.warning("the managers of run %s were not notified: %s", self.follower.row.id, error)
 
     async def _write_files(self, directory: RunDirectory) -> None:
         root = self.follower.root

@@ -91,7 +91,7 @@ def outcome_of(fields: Mapping[str, Any], source: str = FILE) -> StageOutcome:
     if not isinstance(given["outcome"], str) or not given["outcome"].strip():
         raise VerdictError(f"{source} has no outcome")
     if given["outcome"].strip() == PLACEHOLDER:
-        raise VerdictError(f"{source} is the form that was asked for, and not filled in")
+        raise VerdictError(f"{source} is the template of a verdict, not filled in")
     try:
         found = msgspec.convert(given, Verdict)
     except msgspec.ValidationError as error:
@@ -145,10 +145,10 @@ def instruction(visit: StageVisit, *, files: bool) -> str:
     ]
     labels = [link.label for link in links if link.label]
     if labels:
-        lines.append(f"preferred_label: empty, or the way to go on by: {', '.join(labels)}.")
+        lines.append(f"preferred_label: empty, or the label of the edge to follow: {', '.join(labels)}.")
     if len(links) > 1:
         targets = dict.fromkeys(link.target for link in links)
-        lines.append(f"suggested_next_ids: empty, or stages to go on with: {', '.join(targets)}.")
+        lines.append(f"suggested_next_ids: empty, or the stages to continue with: {', '.join(targets)}.")
     lines.append("context_updates: values for later stages. score: a number, higher is better, or null.")
     if files:
         path = visit.folder.resolve() / FILE

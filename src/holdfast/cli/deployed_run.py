@@ -191,6 +191,6 @@ def _print_diff(found: DocumentDiff) -> None:
             print_line(title, style="bold")
             changes(listed, "  ")
     if found.reordered:
-        print_line("The nodes stand in another order.")
+        print_line("The order of the nodes differs.")
     if found.same:
         print_line("They mean the same: one version.")

@@ -128,9 +128,9 @@ def _machine_reason(
     if row.status is RunStatus.pending:
         what = "no worker has started it"
     elif row.status is RunStatus.pending_input:
-        what = "what it waited for is there, and no worker has resumed it"
+        what = "its wait has ended, and no worker has resumed it"
     else:
-        what = "its worker is gone, or has left it to others"
+        what = "its worker stopped or released it"
     if not needs:
         here = f"holdfast resume {name}    # advances it here"
         return what, ["holdfast worker    # advances every run that it can", here]

@@ -57,7 +57,7 @@ def check_options(names: Mapping[str, Any], priority: Any, mode: Any) -> None:
             f"priority {clean_text(repr(priority), 80)} is not a whole number up to {MAX_PRIORITY:,}."
         )
     if mode is not None and mode not in MODES:
-        raise InputError(f"mode {clean_text(repr(mode), 80)} is none of {', '.join(MODES)}.")
+        raise InputError(f"mode {clean_text(repr(mode), 80)} is not one of {', '.join(MODES)}.")
 
 
 def own_options(
@@ -91,10 +91,10 @@ def _checkpoints(graph: Graph, given: Any) -> dict[str, Any]:
         raise InputError(f"checkpoints has no {', '.join(unknown)}.", hint="Use policy, when and exclude.")
     policy = chosen.get("policy", graph.spec.checkpoints)
     if not isinstance(policy, str) or policy not in POLICIES:
-        raise InputError(f"checkpoints {clean_text(repr(policy), 80)} is none of {', '.join(POLICIES)}.")
+        raise InputError(f"checkpoints {clean_text(repr(policy), 80)} is not one of {', '.join(POLICIES)}.")
     when = chosen.get("when")
     if when is not None and when not in MOMENTS:
-        raise InputError(f"checkpoints when {clean_text(repr(when), 80)} is none of {', '.join(MOMENTS)}.")
+        raise InputError(f"checkpoints when {clean_text(repr(when), 80)} is not one of {', '.join(MOMENTS)}.")
     names = _names(chosen.get("exclude", ()), "exclude")
     return {
         "policy": POLICIES[policy],

@@ -1,4 +1,4 @@
-"""Sends a message to the agent that is at work in a run."""
+"""Sends a message to the agent that is running in a run."""
 
 from __future__ import annotations
 

@@ -93,14 +93,14 @@ WRONG: list[tuple[Any, Any, str]] = [
 
 NONSENSE: list[tuple[Any, str]] = [
     ([], "schema: [] is not a schema"),
-    ({"type": "text"}, "schema.type: 'text' is none of null, boolean"),
+    ({"type": "text"}, "schema.type: 'text' is not one of null, boolean"),
     ({"type": []}, "schema.type: [] is neither"),
-    ({"type": [["string"]]}, "schema.type: ['string'] is none of"),
+    ({"type": [["string"]]}, "schema.type: ['string'] is not one of"),
     ({"properties": ["a"]}, "schema.properties: ['a'] is not an object of schemas"),
     ({"properties": {"a": "string"}}, "schema.properties.a: 'string' is not a schema"),
     ({"required": "a"}, "schema.required: 'a' is not a list of names"),
     ({"required": [1]}, "schema.required: [1] is not a list of names"),
-    ({"items": {"type": "int"}}, "schema.items.type: 'int' is none of"),
+    ({"items": {"type": "int"}}, "schema.items.type: 'int' is not one of"),
     ({"anyOf": []}, "schema.anyOf: [] is not a list of schemas"),
     ({"allOf": [{"type": 5}]}, "schema.allOf[0].type: 5 is neither"),
     ({"not": None}, "schema.not: None is not a schema"),
@@ -250,7 +250,7 @@ def test_patterns_are_counted_by_their_time_when_a_form_has_many(monkeypatch: py
 
 def test_nothing_is_valid_when_the_schema_makes_no_sense() -> None:
     assert problems_in("x", {"type": "text"}) == [
-        "the hold's schema.type: 'text' is none of null, boolean, integer, number, string, array, object"
+        "the hold's schema.type: 'text' is not one of null, boolean, integer, number, string, array, object"
     ]
 
 

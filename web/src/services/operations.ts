@@ -18,7 +18,7 @@ export type Worker = {
   concurrency: number;
   endedPerSecond: number;
   skewSeconds: number;
-  /** Entities that stay taken by code that was stopped and goes on. */
+  /** Entities that stay locked by code that still runs after its run was stopped. */
   blocked: BlockedEntity[];
   /** Runs that wait because a large value cannot be stored, and why. */
   unstored: [run: string, why: string][];

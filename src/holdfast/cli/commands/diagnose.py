@@ -1,4 +1,4 @@
-"""`holdfast diagnose`: why a run stands or failed, and what to do."""
+"""`holdfast diagnose`: why a run waits or failed, and what to do."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holdfast.cli.output.results import command
 
 @app.command(epilog="Examples:  holdfast diagnose 3fa9c1   ·   holdfast diagnose 3fa9c1 --json")
 def diagnose(run: Run, store: Store = None, json: Json = False) -> int:
-    """Say why a run stands or failed, and what to do.
+    """Explain why a run waits or failed, and what to do.
 
     At most ten lines: where it is, why, the end of a failed command's output, what came before, and the
     commands that lead on. It changes nothing.

@@ -109,7 +109,7 @@ async def diff_moments(
 
     for part in only:
         if part not in PARTS:
-            raise InputError(f"--only {part!r} is none of {', '.join(PARTS)}.")
+            raise InputError(f"--only {part!r} is not one of {', '.join(PARTS)}.")
     async with open_store_for_command(store, must_exist=True) as hf:
         service = await hf.service()
         found = await service.diff(a, b, whole=whole)

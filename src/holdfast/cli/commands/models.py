@@ -24,7 +24,7 @@ _HEADS = ("provider", "model", "context", "input", "output", "cached", "written"
 def models(
     provider: Annotated[str, typer.Argument(help="Only models of this provider", metavar="PROVIDER")] = "",
     every: Annotated[
-        bool, typer.Option("--all", help="Also of providers without a key, and deprecated ones")
+        bool, typer.Option("--all", help="Include providers without a key, and deprecated models")
     ] = False,
     json: Json = False,
 ) -> int:

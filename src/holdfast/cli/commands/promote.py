@@ -54,7 +54,7 @@ def promote(
     engine: Annotated[
         Text,
         typer.Option(
-            help="Move runs of FROM that wait to this engine, or with `none` to the built-in workers",
+            help="Move the waiting runs of FROM to this engine, or with `none` to the built-in workers",
             metavar="ADDRESS",
         ),
     ] = None,

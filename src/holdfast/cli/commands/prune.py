@@ -51,11 +51,11 @@ def prune(
         bool,
         typer.Option(
             "--worktrees",
-            help="Delete nothing but refs and worktrees of ended pipelines, from the repository here",
+            help="Delete only refs and worktrees of ended pipelines, in the current repository",
         ),
     ] = False,
     unmerged: Annotated[
-        bool, typer.Option("--unmerged", help="With --worktrees and RUN: also work that is on no branch")
+        bool, typer.Option("--unmerged", help="With --worktrees and RUN: include work that is on no branch")
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be deleted; change nothing")

@@ -1,4 +1,4 @@
-"""`holdfast steer`: a message to the agent that is at work in a run."""
+"""`holdfast steer`: a message to the agent that is running in a run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def steer(
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Send a message to the agent that is at work in a run.
+    """Send a message to the agent that is running in a run.
 
     A model gets it once, after the tool calls that it makes now; a command-line agent in a further turn.
     """

@@ -53,7 +53,7 @@ async def runs_without_means(service: RunService, live: list[RunRow]) -> Finding
     return Finding(
         "means",
         WARN,
-        f"{missing.total()} runs wait for a worker with what no live worker has",
+        f"{missing.total()} runs need a backend, handler, provider or tool that no live worker has",
         f"start a worker that has it: {means_for(word for words in sorted(missing) for word in words)}",
         few([f"{count} for {' and '.join(words)}" for words, count in missing.most_common()]),
     )
@@ -104,11 +104,11 @@ async def _entities(service: RunService, alive: list[WorkerRow], now: int) -> Fi
                     f"{worker.pid} on {worker.host}, stopped {ago(each.since, now)}"
                 )
     if not about:
-        return Finding("entities", OK, "no entity is kept taken by code that does not stop")
+        return Finding("entities", OK, "no entity is locked by code that does not stop")
     return Finding(
         "entities",
         WARN,
-        f"{len(about)} entities are kept taken: their run was stopped, and its code goes on",
+        f"{len(about)} entities are still locked: their runs were stopped, but the code is still running",
         "if the code does not return, restart that worker: its lease expires and the next run starts; "
         'isolation="process" ends such code',
         few(about),

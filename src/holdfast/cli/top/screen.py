@@ -207,7 +207,7 @@ def _unserved(seen: FleetSnapshot) -> list[Cell]:
 
 
 def _entities(seen: FleetSnapshot) -> list[Cell]:
-    """Kept taken by code that was stopped and goes on; doctor says what to do."""
+    """Locked by code that still runs after its run was stopped; doctor says what to do."""
     blocked = [(row, each) for row in seen.alive for each in row.blocked]
     texts = [
         f"{one_line(each.entity)} taken by run {each.run[:8]} on {one_line(row.name)} for "

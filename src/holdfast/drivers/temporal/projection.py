@@ -176,8 +176,8 @@ class JournalProjector:
             if record.seq >= row.horizon and there.get(record.seq) != record.digest:
                 raise ProjectionConflictError(
                     f"run {row.id}: record {record.seq} of the store is not what its workflow decided.",
-                    hint="A workflow was reset, or two clusters drive one run. Nothing was written: go on "
-                    "with `holdfast rewind` from a checkpoint that is right.",
+                    hint="A workflow was reset, or two clusters drive one run. Nothing was written: use "
+                    "`holdfast rewind` to continue from a checkpoint before the difference.",
                     run=row.id,
                     seq=record.seq,
                 )

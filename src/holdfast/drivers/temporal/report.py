@@ -46,7 +46,7 @@ async def report_of(engine: TemporalEngine, row: RunRow) -> EngineReport:
     except RPCError as error:
         if error.status is not RPCStatusCode.NOT_FOUND:
             raise EngineError(
-                f"the cluster does not tell about run {row.id}: {error.message[:200]}"
+                f"the cluster did not answer a query about run {row.id}: {error.message[:200]}"
             ) from error
         made.problem = "it has no workflow yet: a worker of the engine starts it"
         return made
@@ -118,7 +118,9 @@ async def findings(engine: TemporalEngine) -> AsyncIterator[EngineFinding]:
         yield await _queues(engine, rows)
         yield await _workflows(engine, rows)
     except RPCError as error:
-        raise EngineError(f"the cluster does not tell about its runs: {error.message[:200]}") from error
+        raise EngineError(
+            f"the cluster did not answer a query about its runs: {error.message[:200]}"
+        ) from error
     yield await _conflicts(engine)
     yield await _undelivered(engine, rows)
 
@@ -167,7 +169,7 @@ async def _conflicts(engine: TemporalEngine) -> EngineFinding:
     return EngineFinding(
         "projection",
         "no journal differs from what its workflow decided",
-        f"{len(found)} runs failed because their workflow decided what the store has otherwise",
+        f"{len(found)} runs failed because their workflow and the store differ",
         "it was reset, or two clusters drove it: continue with `holdfast rewind RUN@N`",
         found,
     )
@@ -184,7 +186,7 @@ async def _undelivered(engine: TemporalEngine, rows: list[RunRow]) -> EngineFind
     return EngineFinding(
         "engine messages",
         "every decision about a run of the engine has reached it",
-        f"{len(late)} runs have not taken in what was decided about them for a minute",
+        f"{len(late)} runs have not received a decision for more than a minute",
         "start a worker of the engine: holdfast worker FILE --engine ADDRESS",
         late,
     )

@@ -134,7 +134,7 @@ class EngineWorker:
         for queue, (_, task) in self._pollers.items():
             if task.done() and not task.cancelled() and (error := task.exception()) is not None:
                 raise EngineError(
-                    f"{self.engine.name} gives no work of {queue}: {clean_text(error)[:300]}",
+                    f"{self.engine.name} refused task queue {queue}: {clean_text(error)[:300]}",
                     hint="Check its namespace and this worker's rights there, then start the worker again.",
                 ) from error
 
@@ -246,7 +246,7 @@ class EngineWorker:
         if order.serial is not None:
             return order.serial
         if not await self.engine.queues.is_served(row):
-            raise EngineError(f"run {row.id} is started by a worker with what flow {row.flow!r} needs.")
+            raise EngineError(f"run {row.id} cannot start here: this worker lacks what {row.flow!r} needs.")
         return (await self.runtime.find_program(row.version, row.flow)).budget is not None
 
     async def _serve_run(self, row: RunRow) -> int:
@@ -259,7 +259,7 @@ class EngineWorker:
         except (HoldfastError, RPCError) as error:
             if isinstance(error, EngineError) or getattr(error, "retryable", False) or _is_away(error):
                 raise
-            log.warning("run %s is told later: %s", row.id, error, extra={"run": row.id})
+            log.warning("run %s: its messages are delivered later: %s", row.id, error, extra={"run": row.id})
             return 1
 
     async def _live(self) -> AsyncIterator[RunRow]:

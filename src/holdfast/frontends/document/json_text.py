@@ -118,7 +118,7 @@ class _Scanner:
             here = (*path, name)
             line, column = self._place(at)
             if (here, True) in self.places:
-                message = f"the key {clean_text(name, 80)!r} stands twice in this object"
+                message = f"the key {clean_text(name, 80)!r} is given twice in this object"
                 self.problems.append(
                     TextProblem("duplicate-key", message, line, column, "remove one of them")
                 )

@@ -61,7 +61,7 @@ def check_secrets(node: DocumentNode, found: NodeReport, site: DocumentSite) -> 
                 found.error((place, name), "secret-place", message, f"write {name}: {{secret: NAME}}")
     for path, name in _secrets(node.given, ()):
         if len(path) != 2 or path[0] not in _PLACES or path[0] not in node.type.config.__struct_fields__:
-            message = "a secret stands only in headers and query values"
+            message = "a secret is allowed only in headers and query values"
             found.error(
                 path, "secret-place", message, "send it as a header, or use another key than 'secret'"
             )
@@ -110,7 +110,7 @@ def check_default(name: str, declared: Variable, report: ProblemReport) -> None:
     misplaced = any(True for _ in _secrets(default, ()))
     if misplaced:
         fix = "send {secret: NAME} as a header or query value in the node that needs it"
-        message = "a secret stands only in headers and query values"
+        message = "a secret is allowed only in headers and query values"
         report.error(("variables", name, "default"), "secret-place", message, fix)
     elif declared.secret and default not in (msgspec.UNSET, None, ""):
         fix = "remove the default and pass it as input, or send {secret: NAME} in the node that needs it"

@@ -209,7 +209,7 @@ def _choices(kind: Any) -> str:
 
 
 _OTHER_WORDS: Final = (
-    (re.compile(r"Invalid enum value (.*)"), r"\1 is none of the values that it may have"),
+    (re.compile(r"Invalid enum value (.*)"), r"\1 is not one of the allowed values"),
     (re.compile(r"Object contains unknown field `(.*)`"), r"the key '\1' is not known here"),
     (re.compile(r"Object missing required field `(.*)`"), r"'\1' is missing"),
 )

@@ -56,12 +56,12 @@ def _undecided(node: DocumentNode, ways: _Ways, names: frozenset[str]) -> list[D
 
 
 def _check_limit(end: DocumentNode, holds: list[DocumentNode], ways: _Ways, report: ProblemReport) -> None:
-    """A loop that asks for another turn after a refusal, and goes on at its limit."""
+    """A loop that asks for another turn after a refusal, and continues at its limit."""
     for hold in holds:
         names = frozenset(hold.type.writes(hold))
         act = ways.first_act(end, end.leaving, names) if ways.reads(end, names) else None
         if act is not None and _asks_for_approval(hold):
-            message = f"after the last turn {act!r} runs although {hold.id!r} asked for another"
+            message = f"{act!r} runs at the limit of the loop, although {hold.id!r} asked for another turn"
             fix = f"let the loop fail at its limit, or test {hold.config.decision_bind} before {act!r}"
             report.warn(end.at("on_limit"), "loop-limit", message, fix, node=end.id.removesuffix(NEXT))
 

@@ -242,7 +242,7 @@ class _Reader:
             self._refuse(event, "key-text", f"a key is {shown}, not text", "put it in quotes")
             key = str(event.value)
         if key in around.value:
-            message = f"the key {clean_text(key, 80)!r} stands twice in this mapping"
+            message = f"the key {clean_text(key, 80)!r} is given twice in this mapping"
             self._refuse(event, "duplicate-key", message, "remove one of them")
         if event.anchor is not None:
             self._anchors[event.anchor] = _Anchored(key, _size(key))
@@ -256,7 +256,7 @@ class _Reader:
 
     def _alias(self, event: Any) -> None:
         if event.anchor not in self._anchors:
-            message = f"the alias *{event.anchor} stands inside what it names, or names nothing"
+            message = f"the alias *{event.anchor} contains itself, or names nothing"
             self._refuse(event, "alias", message, "write the value out")
         found = self._anchors.get(event.anchor, _Anchored(None))
         self._count(event, found.values)

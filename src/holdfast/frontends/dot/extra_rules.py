@@ -266,7 +266,7 @@ def agent_approval(view: RuleContext) -> Iterator[Diagnostic]:
         asked = wanted_approvals(stage, view.pipeline) if stage.text("agent") else ()
         if asked and given != PERMISSIONS[0]:
             words, who = ",".join(sorted(asked)), stage.text("agent")
-            message = f"tool_approval={words} cannot be kept: {who} asks nobody before it acts"
+            message = f"tool_approval={words} has no effect: {who} runs its tools without approval"
             fix = f"set tool_approval=none or agent_permissions={PERMISSIONS[0]}, or remove agent"
             yield view.at(
                 "agent_approval", DiagnosticSeverity.error, stage, message, key="tool_approval", fix=fix

@@ -84,11 +84,9 @@ def guard_places(view: RuleContext) -> Iterator[Diagnostic]:
     for stage in view.of_kind("tool"):
         # Of a block of defaults it is that of the models in it.
         if APPROVAL in stage.explicit and approvals_in(stage.text(APPROVAL)):
-            message = (
-                f"{APPROVAL} has no effect on {stage.id}: it is about tools of models, and a command runs"
-            )
+            message = f"{APPROVAL} has no effect on {stage.id}: it is for tools of models, and a command runs"
             yield view.at(
-                "guard_places", ERROR, stage, f"{message} without a question", key=APPROVAL,
+                "guard_places", ERROR, stage, f"{message} without approval", key=APPROVAL,
                 fix="put a gate (shape=hexagon) before it",
             )  # fmt: skip
     for stage in view.stages_with("fail_closed"):

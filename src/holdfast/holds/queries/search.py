@@ -225,7 +225,7 @@ def require_known_name(word: str, known: Sequence[str]) -> None:
     as_text = f"Write {TEXT}:{word} to search for it as text."
     hint = f"Did you mean {' or '.join(near)}?" if near else f"Known: {', '.join(names)}. {as_text}"
     raise InputError(
-        f"{name} is not a name of a condition.",
+        f"{name} is not a search term.",
         hint=hint,
         reason="name" if near else "unknown",
         known=near or names,

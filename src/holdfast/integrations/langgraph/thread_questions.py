@@ -90,7 +90,7 @@ async def _questions(
         if any([await service.store.get_run(RunId(run)) is not None for run in earlier]):
             raise ConflictError(
                 f"interrupt {interrupt.id} of thread {thread!r} has its answer; its node failed after it.",
-                hint="Invoke the graph with None instead of a command: it goes on with that answer.",
+                hint="Invoke the graph with None instead of a command: it continues with that answer.",
                 thread=thread,
             )
     return [_numbered(each, count) for each in questions]

@@ -171,7 +171,7 @@ class ComparisonReport:
         shown = f"compares {text} with {wrong.value!r}"
         values = [each.value for each in leaves(other) if each.source in (DECISION, OUTCOME, TYPE)]
         why = {
-            "unknown-option": "which is none of its options",
+            "unknown-option": "which is not one of its options",
             "unknown-outcome": "which no node here ends with",
         }.get(rule, "which it never is")
         if rule == "type-mismatch":

@@ -35,8 +35,7 @@ def check_decisions(view: ValidationView) -> None:
     for name, lines in view.facts.unread_asks.items():
         view.warn(
             "decision-unread",
-            f"its code asks (line {lines[0]} of the function), and acts whatever is decided: nothing reads "
-            "the answer",
+            f"its code asks a question (line {lines[0]} of the function) and never reads the answer",
             node=name,
             fix="test it before the step that acts: if reply.decision == 'approve'",
         )
@@ -202,7 +201,7 @@ def _approved_anyway(view: ValidationView, hold: Node) -> None:
             why = "a failure of the hold" if fails else "its timeout"
             view.warn(
                 "approving-default",
-                f"{why} leads to {edge.target!r}, as {yes!r} does: it is approved without a person",
+                f"{why} leads to {edge.target!r}, as {yes!r} does: the run continues as if approved",
                 edge=edge.id,
                 fix="lead to another node, or to an end",
             )

@@ -82,7 +82,7 @@ def _type(value: Any, where: str, _depth: int) -> Faults:
         return
     for name in cast("list[Any]", names):
         if name not in TYPES:
-            yield f"{where}: {_short(name)} is none of {', '.join(TYPES)}"
+            yield f"{where}: {_short(name)} is not one of {', '.join(TYPES)}"
 
 
 def _schemas_by_name(value: Any, where: str, depth: int) -> Faults:

@@ -93,7 +93,7 @@ def require_alike(left: object, right: object) -> None:
     if _spells(left, right) or _spells(right, left):
         names = [_type_word(value) for value in (left, right)]
         raise NotComparableError(
-            f"{names[0]} and {names[1]} are compared that differ only in their types",
+            f"{names[0]} and {names[1]} have different types and can never be equal",
             hint="Compare two numbers, two texts or two booleans: declare the type of what is compared, or "
             "write the literal in its type.",
         )

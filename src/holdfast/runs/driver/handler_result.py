@@ -180,7 +180,7 @@ def _edges(program: Program, node: Node, router: Router, answer: Any) -> list[in
         if not _known(router, key):
             known = ", ".join(repr(choice) for choice in router.choices)
             raise RoutingError(
-                f"the router of {node.id!r} chose {clean_text(repr(key), 200)}, which is none of: {known}.",
+                f"the router of {node.id!r} chose {clean_text(repr(key), 200)}; it may choose {known}.",
                 hint="Return one of them, or name it in `targets` of the router.",
             )
         found += [program.edge_index(e) for e in router.choices[key]]

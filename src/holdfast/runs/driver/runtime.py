@@ -202,7 +202,7 @@ class Runtime(RunServices):
             if self.queues is not None:
                 await self.queues.open().run_ended(row)
         except HoldfastError as error:
-            log.warning("the parent of run %s could not be told of its end: %s", row.id, error)
+            log.warning("the parent of run %s could not be notified of its end: %s", row.id, error)
 
     async def create_run(self, program: Program, given: Any, **options: Any) -> tuple[RunRow, bool]:
         """For a script that starts another run."""

@@ -154,8 +154,8 @@ class RunSession:
             entity=entity, run=self.run, flow=self.row.flow, nodes=nodes, since=since
         )
         message = (
-            "code of run %s (node %s) goes on although it was stopped; its entity %r stays taken until it "
-            'returns or this worker is restarted (isolation="process" ends such code)'
+            "code of run %s (node %s) is still running after the run was stopped; its entity %r stays locked "
+            'until the code returns or this worker is restarted (isolation="process" ends such code)'
         )
         log.error(message, self.run, nodes, entity, extra={"run": self.run})
 

@@ -170,7 +170,7 @@ def moment_for(given: Moment, what: str, zone: str) -> int:
 
 def _word(given: Any, what: str, words: tuple[str, ...]) -> str:
     if given not in words:
-        raise InputError(f"{what} {clean_text(repr(given), 60)} is none of {', '.join(words)}.")
+        raise InputError(f"{what} {clean_text(repr(given), 60)} is not one of {', '.join(words)}.")
     return given
 
 

@@ -127,7 +127,7 @@ class Scheduler:
         if mark not in self._logged:
             self._logged.add(mark)
             strange = None if isinstance(error, HoldfastError) else error
-            log.warning("schedule %s is left to others: %s", row.name, error, exc_info=strange)
+            log.warning("this worker skips schedule %s: %s", row.name, error, exc_info=strange)
 
 
 class ScheduleTurn:

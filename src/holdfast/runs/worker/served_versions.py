@@ -89,4 +89,4 @@ def offers_of(runtime: Runtime) -> frozenset[str]:
 
 @lru_cache(maxsize=100)
 def _warn_once(text: str) -> None:
-    log.warning("what this worker has for documents cannot be told: %s", text)
+    log.warning("what this worker has for documents could not be announced: %s", text)

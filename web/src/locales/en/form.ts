@@ -43,7 +43,7 @@ export const form = {
   notAllInView: "About {count, number} lines: not all are in view. Scroll in the field to see the rest.",
   moreEntries: "{count, plural, one {1 more entry is not shown.} other {# more entries are not shown.}}",
   showMoreEntries: "Show more",
-  hiddenCharacters: "This text has characters that are not seen, or that turn its direction. It is: {text}",
+  hiddenCharacters: "This text has invisible characters, or characters that change its direction. It is: {text}",
   download: "Download all ({size})",
   image: "Image {name}",
   showLess: "Show less",

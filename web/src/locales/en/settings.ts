@@ -15,7 +15,7 @@ export const settings = {
   letters: "Single-letter shortcuts",
   lettersHint: "Off: only keys with Ctrl or ⌘, and Esc. Turn them off if you use speech input, or press keys by accident.",
   notifications: "Notifications",
-  firstNotice: "You always get the first message of a question that waits for you.",
+  firstNotice: "You are always notified once when a question waits for you.",
   reminders: "Reminders",
   remindersHint: "Messages about questions that still wait.",
   outcomes: "Outcomes",
@@ -34,7 +34,7 @@ export const settings = {
   begin: "Start the absence",
   end: "End the absence",
   unusedDirectory: "Absences cannot be set here.",
-  unusedDirectoryHint: "{directory, select, other {This server has its people from another directory: set the absence there.} none {This server has no directory of people. An operator starts it with HOLDFAST_DIRECTORY=store.}}",
+  unusedDirectoryHint: "{directory, select, other {People are managed in another directory: set the absence there.} none {This server has no directory of people. An operator starts it with HOLDFAST_DIRECTORY=store.}}",
   notListed: "You are not in the directory of this server.",
   notListedHint: "An administrator adds people. Then you can name a substitute here.",
 } as const;

@@ -50,7 +50,7 @@ export function Workers() {
   );
 }
 
-/** Entities that stay taken: the next run of each waits, and only a person can end the code. */
+/** Entities that stay locked: the next run of each waits, and only a person can end the code. */
 function Blocked({ workers }: { workers: readonly Worker[] }) {
   const found = workers.filter((each) => each.alive).flatMap((worker) => worker.blocked.map((each) => ({ worker, ...each })));
   if (found.length === 0) return null;

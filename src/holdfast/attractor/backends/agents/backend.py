@@ -186,7 +186,7 @@ class AgentBackend:
         if not choice.lost:
             return as_conversation(asking)
         visit = asking.visit
-        text = f"the session of {self.adapter.name} is lost: it begins anew with {HIGH}"
+        text = f"the session of {self.adapter.name} is lost: a new session starts with {HIGH}"
         visit.ctx.emit(f"stage {visit.stage.id}: {text}", "log")
         return f"{preamble(visit, HIGH)}\n\n{asking.prompt}"
 

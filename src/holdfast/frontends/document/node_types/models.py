@@ -116,7 +116,7 @@ class AgentType(NodeType):
                 found.error(("toolkit", index), "tool-duplicate", message, "remove it from tools or toolkit")
         for index, name in enumerate(config.approve):
             if name not in (*config.tools, *config.toolkit):
-                message = f"{name!r} is none of its tools"
+                message = f"{name!r} is not one of its tools"
                 fields = ("tools", "toolkit")
                 found.error(("approve", index), "tool-unknown", message, "add it to tools", rests_on=fields)
 

@@ -141,7 +141,7 @@ def _check_required(flow: str, inputs: Json, spec: GraphSpec, found: NodeReport)
     for name in given.get("required") or ():
         if name not in inputs:
             unknown = [each for each in inputs if each not in taken]
-            fix = next((f"{each!r} is none of its inputs: rename it" for each in unknown), f"add {name!r}")
+            fix = next((f"{each!r} is not one of its inputs: rename it" for each in unknown), f"add {name!r}")
             message = f"the flow {flow!r} requires the input {name!r}"
             found.error(("inputs",), "subflow-input", message, fix)
 

@@ -13,7 +13,7 @@ import pytest
 from typer.main import get_command
 
 from holdfast.cli.app import app
-from holdfast.cli.commands import COMMANDS, module_of
+from holdfast.cli.commands import COMMANDS, GROUPS, module_of
 
 FOLDER = Path(__file__).parents[2] / "src/holdfast/cli/commands"
 WIDTH = 63
@@ -48,6 +48,20 @@ def test_every_module_of_the_folder_is_a_command() -> None:
     found = {path.stem for path in FOLDER.iterdir() if path.name[0].isalpha()}
 
     assert found == {module_of(name).rpartition(".")[2] for name in COMMANDS}
+
+
+def test_help_lists_each_command_once_under_its_heading(capsys: pytest.CaptureFixture[str]) -> None:
+    from holdfast.cli.main import run
+
+    assert run(["--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    at = {heading: lines.index(f"{heading}:") for heading in GROUPS}
+
+    assert list(at.values()) == sorted(at.values())
+    for heading, group in GROUPS.items():
+        below = lines[at[heading] + 1 : at[heading] + 1 + len(group)]
+        assert [line.split()[0] for line in below] == list(group)
+        assert {line.index(group[line.split()[0]]) for line in below} == {15}
 
 
 def imported(*argv: str) -> set[str]:

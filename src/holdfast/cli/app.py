@@ -18,7 +18,10 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_command_from_info, get_command_name, get_group_from_info
 
-from holdfast.cli.commands import COMMANDS, module_of
+from holdfast.cli.commands import COMMANDS, GROUPS, module_of
+
+
+_LONGEST = max(map(len, COMMANDS))  # the texts of all groups begin in one column
 
 
 class LazyCommands(MutableMapping[str, Any]):
@@ -59,8 +62,18 @@ class LazyGroup(TyperGroup):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         # A copy, because the real group must stay lazy for the command that is called.
         listing = copy(self)
-        listing.commands = {name: TyperCommand(name, help=line) for name, line in COMMANDS.items()}
+        listing.commands = {
+            name: TyperCommand(name, help=line, rich_help_panel=heading)
+            for heading, group in GROUPS.items()
+            for name, line in group.items()
+        }
         TyperGroup.format_help(listing, ctx, formatter)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Without boxes: Typer knows headings only as panels."""
+        for heading, group in GROUPS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(_LONGEST), line) for name, line in group.items()])
 
 
 def _build(name: str) -> Any:
@@ -87,6 +100,8 @@ def _build(name: str) -> Any:
 app = typer.Typer(
     cls=LazyGroup,
     name="holdfast",
+    epilog="First steps: `holdfast new NAME` writes a project that runs; `holdfast COMMAND --help` has "
+    "examples.",
     no_args_is_help=True,
     # Typer's own options would appear in every --help; `holdfast completion` prints the scripts.
     add_completion=False,

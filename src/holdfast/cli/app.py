@@ -20,7 +20,6 @@ from typer.main import get_command, get_command_from_info, get_command_name, get
 
 from holdfast.cli.commands import COMMANDS, GROUPS, module_of
 
-
 _LONGEST = max(map(len, COMMANDS))  # the texts of all groups begin in one column
 
 

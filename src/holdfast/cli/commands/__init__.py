@@ -1,8 +1,8 @@
 """The commands of `holdfast`, one module each, named after the command.
 
-`GROUPS` lists them with the first line of their help, in the order and under the headings of `--help`. A module is imported only
-when its command is called, and imports what is slow to load (the engine, stores, the server) inside its
-functions: `holdfast --help` and `holdfast COMMAND --help` stay quick.
+`GROUPS` lists them with the first line of their help, in the order and under the headings of `--help`. A
+module is imported only when its command is called, and imports what is slow to load (the engine, stores, the
+server) inside its functions: `holdfast --help` and `holdfast COMMAND --help` stay quick.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ def test_diff_is_drawn_and_narrowed(cli: Cli, refund: str, tmp_path: Path) -> No
     assert set(cli("diff", run, made, "--only", "state", "--json").json) == {
         "same", "a", "b", "relation", "parted", "input", "state", "artifacts", "left_out",
     }  # fmt: skip
-    complains(cli("diff", run, made, "--only", "colour"), "none of state, nodes, cost")
+    complains(cli("diff", run, made, "--only", "colour"), "not one of state, nodes, cost")
     complains(cli("diff", run, "feedbeef"), "there is no run 'feedbeef'")
     complains(cli("diff", run, made, "--svg", "nowhere/d.svg"), "cannot be written")
 

@@ -71,7 +71,7 @@ def test_a_schedule_of_a_flow_that_the_store_knows_needs_no_file(cli: Cli, refun
         (("--every", "1h", "--start", "2027-02-01", "--end", "2027-01-01"), "is before the start"),
         (("--at", "2020-01-01T09:00"), "never fires"),
         ((), "a schedule has one of cron, every and at"),
-        (("--every", "1h", "--missed", "some"), "none of skip, last, all"),
+        (("--every", "1h", "--missed", "some"), "not one of skip, last, all"),
         (("--every", "1h", "--input", '{"order": 5}'), "cannot start flow 'refund'"),
     ],
 )

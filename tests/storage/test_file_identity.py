@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
@@ -9,6 +10,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import apsw
 import pytest
 
 from holdfast import Flow, Holdfast, Worker
@@ -16,7 +18,7 @@ from holdfast.errors import StoreReplacedError
 from holdfast.store.open import open_store
 from holdfast.store.protocols import Store
 from holdfast.store.rows import ClaimRequest
-from holdfast.store.sql.sqlite.identity import FileIdentity
+from holdfast.store.sql.sqlite.identity import LOG_BEGINS, FileIdentity
 from holdfast.testing.conformance.kit import StoreKit
 from tests.fleet.test_doctor_fleet import findings
 
@@ -60,6 +62,14 @@ def log_replaced(file: Path) -> None:
     Path(f"{file}-wal.copy").replace(wal)
 
 
+def log_emptied(file: Path) -> None:
+    os.truncate(f"{file}-wal", 0)
+
+
+def log_size(file: Path) -> int:
+    return Path(f"{file}-wal").stat().st_size
+
+
 def mark_of(file: Path) -> Path:
     return file.with_name(f"{file.name}-mark")
 
@@ -73,6 +83,7 @@ FAULTS = [
     folder_replaced,
     log_removed,
     log_replaced,
+    log_emptied,
 ]
 
 
@@ -143,12 +154,13 @@ async def test_file_that_is_not_in_its_place_is_noticed_without_statx_too(
     (tmp_path / "here").mkdir()
     file = tmp_path / "here" / "h.db"
     for each in (file, Path(f"{file}-wal")):
-        each.write_bytes(b"some")
+        each.write_bytes(LOG_BEGINS[0])
     identity = FileIdentity(str(file))
-    identity.check()
+    identity.check_error(apsw.CorruptError("malformed"))
     fault(file)
     with pytest.raises(StoreReplacedError):
-        identity.check()
+        identity.check_error(apsw.CorruptError("malformed"))
+    identity.close()
 
 
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "statx"), reason="the C library has no statx")
@@ -161,12 +173,74 @@ def test_check_asks_for_no_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     with monkeypatch.context() as patch:
         patch.setattr("os.stat", None)
         identity.check()
+    identity.close()
     assert identity.log_size == 4
     assert identity._file == (os.major(file.stat().st_dev), os.minor(file.stat().st_dev), file.stat().st_ino)
 
 
 @pytest.mark.covers("SAFE-STORE-01")
-async def test_worker_stops_when_its_file_is_removed(tmp_path: Path) -> None:
+async def test_log_that_a_checkpoint_of_another_process_emptied_is_written_anew(tmp_path: Path) -> None:
+    file = tmp_path / "h.db"
+    kit = StoreKit(lambda clock: open_store(str(file), clock=clock))
+    await kit.start()
+    try:
+        await kit.created()
+        for write in (create, create, claim):
+            with contextlib.closing(apsw.Connection(str(file))) as other:
+                other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            assert log_size(file) == 0
+            await write(kit)
+    finally:
+        await kit.stop()
+
+
+@pytest.mark.covers("SAFE-STORE-01")
+async def test_checkpoint_between_a_commit_and_its_check_is_no_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, check, emptied = tmp_path / "h.db", FileIdentity.check, list[int]()
+
+    def check_late(identity: FileIdentity) -> None:
+        if not emptied:
+            with contextlib.closing(apsw.Connection(str(file))) as other:
+                other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            emptied.append(log_size(file))
+        check(identity)
+
+    kit = StoreKit(lambda clock: open_store(str(file), clock=clock))
+    await kit.start()
+    try:
+        await kit.created()
+        monkeypatch.setattr(FileIdentity, "check", check_late)
+        await kit.created()
+        assert emptied == [0]
+    finally:
+        await kit.stop()
+
+
+@pytest.mark.covers("SAFE-STORE-01")
+async def test_store_whose_log_was_emptied_keeps_what_its_file_has(tmp_path: Path) -> None:
+    """SQLite takes the zeros in the log for pages; written back, they would damage the file."""
+    file = tmp_path / "h.db"
+    await with_history(file, runs=3)
+    kit = StoreKit(lambda clock: open_store(str(file), clock=clock))
+    await kit.start()
+    for _ in range(5):
+        await kit.created()
+    log_emptied(file)
+    with pytest.raises(StoreReplacedError, match="wal was emptied"):
+        await kit.created()
+    with pytest.raises(StoreReplacedError, match="wal was emptied"):
+        await kit.created()
+    await kit.stop()
+    with contextlib.closing(apsw.Connection(str(file))) as other:
+        assert other.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert other.execute("SELECT count(*) FROM runs").fetchall() == [(3,)]
+
+
+@pytest.mark.covers("SAFE-STORE-01")
+@pytest.mark.parametrize("fault", [removed, log_emptied], ids=lambda each: each.__name__)
+async def test_worker_stops_when_its_file_is_gone(tmp_path: Path, fault: Callable[[Path], None]) -> None:
     flow = Flow("f", effect="pure")
 
     @flow.node
@@ -178,7 +252,7 @@ async def test_worker_stops_when_its_file_is_removed(tmp_path: Path) -> None:
         service = await hf.service()
         worker = Worker(flow, on=hf, poll=0.01)
         await worker.run_until_idle()
-        file.unlink()
+        fault(file)
         with pytest.raises(StoreReplacedError):
             await service.create(flow.program(), {})
         with pytest.raises(StoreReplacedError):

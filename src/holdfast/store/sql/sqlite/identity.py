@@ -7,17 +7,21 @@ compared with what was opened. What happened while no process had the file open 
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
+import time
 from collections.abc import Callable
 from os import getpid
 from pathlib import Path
 from typing import Final
+from weakref import WeakSet
 
+import apsw
 import msgspec
 
 from holdfast.errors import StoreReplacedError
-from holdfast.store.sql.sqlite.connect import Cursor, row
+from holdfast.store.sql.sqlite.connect import Connection, Cursor, row
 from holdfast.telemetry import log
 from holdfast.types.clock import iso
 
@@ -26,6 +30,9 @@ MARK: Final = "-mark"
 File = tuple[int, int, int]
 """Major and minor number of its device, and its inode."""
 
+# The log's first bytes, for checksums in either byte order.
+LOG_BEGINS: Final = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
+_DAMAGE: Final = (apsw.CorruptError, apsw.IOError, apsw.NotADBError)
 _HERE: Final = -100  # AT_FDCWD: paths are relative to the folder of the process
 _INODE_AND_SIZE: Final = 0x100 | 0x200
 
@@ -91,10 +98,36 @@ class FileIdentity:
         # Known from the first commit on: before it, another process may be the last to close the file, which
         # deletes the log.
         self._wal: File | None = None
+        self._log = -1  # a descriptor of the log
+        self._connections = WeakSet[Connection]()
         self.log_size = 0
 
+    def adopt(self, connection: Connection) -> Connection:
+        """Of the open database: none of them writes back a log that was emptied."""
+        self._connections.add(connection)
+        return connection
+
+    def check_commit(self, cur: Cursor) -> None:
+        """Raises StoreReplacedError; for each commit, before it is acknowledged. Three calls of the system.
+
+        SQLite writes behind the end that it remembers, so a log that was emptied has zeros where its header
+        was, and would be ignored after a crash. A checkpoint of another process may have emptied it too: then
+        the next write begins it anew."""
+        self.check()
+        if self._log >= 0 and os.pread(self._log, 4, 0) not in LOG_BEGINS:
+            _write_again(cur)
+            self.check()
+            if self._log_has_no_header():
+                raise self._log_emptied()
+
+    def check_error(self, error: apsw.Error) -> None:
+        """Raises StoreReplacedError if the error may come from it."""
+        self.check()
+        if isinstance(error, _DAMAGE) and self._log_has_no_header():
+            raise self._log_emptied()
+
     def check(self) -> None:
-        """Raises StoreReplacedError. Two calls of the system: it is called for each commit."""
+        """Raises StoreReplacedError if another file is at the path, or none."""
         try:
             file, size = self._locate()
             log_file, self.log_size = self._locate_wal()
@@ -104,8 +137,24 @@ class FileIdentity:
             raise self._explain() from None
         if self._wal is None:
             self._wal = log_file
+            self._log = os.open(self._wal_path, os.O_RDONLY | os.O_CLOEXEC)
         if file != self._file or log_file != self._wal or size == 0:
             raise self._explain()
+
+    def close(self) -> None:
+        if self._log >= 0:
+            os.close(self._log)
+            self._log = -1
+
+    def _log_has_no_header(self) -> bool:
+        return self._log >= 0 and os.pread(self._log, 4, 0) not in LOG_BEGINS
+
+    def _log_emptied(self) -> StoreReplacedError:
+        # The last one to close would copy what it takes for pages, zeros, over those of the database.
+        for each in list(self._connections):
+            with contextlib.suppress(apsw.Error):
+                each.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        return _replaced(self._wal_path, "was emptied")
 
     def _explain(self) -> StoreReplacedError:
         what, place = "was replaced by another file", self._path
@@ -118,6 +167,16 @@ class FileIdentity:
             place = self._wal_path
             what = what if Path(place).exists() else "was removed"
         return _replaced(place, what)
+
+
+def _write_again(cur: Cursor) -> None:
+    """Any page, with what is in it, after another process if it writes now."""
+    for _ in range(100):
+        with contextlib.suppress(apsw.BusyError, *_DAMAGE):
+            ((number,),) = cur.execute("PRAGMA user_version").fetchall()
+            cur.execute(f"PRAGMA user_version = {number}")
+            return
+        time.sleep(0.01)
 
 
 def _replaced(path: str, what: str) -> StoreReplacedError:

@@ -10,6 +10,7 @@ import apsw
 
 from holdfast.store.sql.sqlite.connect import Cursor, SqliteSettings, connect_reader
 from holdfast.store.sql.sqlite.errors import closed, translated
+from holdfast.store.sql.sqlite.identity import FileIdentity
 
 T = TypeVar("T")
 
@@ -18,10 +19,9 @@ class SqliteReaders:
     """One connection for each thread that reads at the same time. In a WAL database they never wait for
     writers."""
 
-    def __init__(self, settings: SqliteSettings, check: Callable[[], None]) -> None:
-        """`check`: that the path still names the file that was opened."""
+    def __init__(self, settings: SqliteSettings, identity: FileIdentity) -> None:
         self._settings = settings
-        self._check = check
+        self._identity = identity
         self._idle: deque[Cursor] = deque()
         self._closed = False
 
@@ -35,7 +35,7 @@ class SqliteReaders:
             finally:
                 self._give_back(cur)
         except apsw.Error as error:
-            self._check()  # a missing file explains more than what SQLite makes of it
+            self._identity.check_error(error)  # a missing file explains more than what SQLite makes of it
             raise translated(error, self._settings.path) from error
 
     def read_together(self, query: Callable[[Cursor], T]) -> T:
@@ -63,8 +63,8 @@ class SqliteReaders:
         try:
             return self._idle.pop()
         except IndexError:
-            self._check()
-            return connect_reader(self._settings).cursor()
+            self._identity.check()
+            return self._identity.adopt(connect_reader(self._settings)).cursor()
 
     def _give_back(self, cur: Cursor) -> None:
         if self._closed:

@@ -90,12 +90,12 @@ class SqliteStore(SqlStore):
         try:
             self._identity = FileIdentity(settings.path)
             self._writer = SqliteWriter(settings, self._now, self._woken, self._identity)
-            self._beats = connect(settings)
+            self._beats = self._identity.adopt(connect(settings))
         except apsw.Error as error:
             raise translated(error, settings.path) from error
         self._beating = threading.Lock()
         self._closed = False
-        self._readers = SqliteReaders(settings, self._identity.check)
+        self._readers = SqliteReaders(settings, self._identity)
         compare_with_mark(settings.path, known, self._readers.read(position), self._now())
         self._changes = SqliteChangeSignal(partial(self._writer.read_if_idle, _data_version))
         self._objects = LocalBlobs(settings.path + "-blobs")
@@ -136,6 +136,7 @@ class SqliteStore(SqlStore):
         self._writer.close()
         with self._beating:
             self._beats.close()
+        self._identity.close()
         _open_stores.discard(self)
 
     def _abandon(self) -> None:
@@ -214,10 +215,10 @@ class SqliteStore(SqlStore):
                     self._beats.cursor(),
                     partial(claim.extend, leases=leases, ttl=ttl),
                     self._now,
-                    self._identity.check,
+                    self._identity.check_commit,
                 )
             except apsw.Error as error:
-                self._identity.check()
+                self._identity.check_error(error)
                 raise translated(error, self._settings.path) from error
 
     async def settle(self, batches: Sequence[RunBatch]) -> list[SettleAnswer]:

@@ -38,11 +38,13 @@ class WriterBusy:
 BUSY: Final = WriterBusy()
 
 
-def _unchecked() -> None:
+def _unchecked(_cur: Cursor) -> None:
     pass
 
 
-def transact(cur: Cursor, work: Work[T], now: Callable[[], int], check: Callable[[], None] = _unchecked) -> T:
+def transact(
+    cur: Cursor, work: Work[T], now: Callable[[], int], check: Callable[[Cursor], None] = _unchecked
+) -> T:
     """BEGIN IMMEDIATE, the work, COMMIT; on any failure nothing of it is kept (D-8). `check`: before the
     result is given out, that the file is still in its place."""
     # The write lock at once: a transaction that has read may be refused when it writes first, whatever the
@@ -54,7 +56,7 @@ def transact(cur: Cursor, work: Work[T], now: Callable[[], int], check: Callable
     except BaseException:
         _roll_back(cur)
         raise
-    check()
+    check(cur)
     return result
 
 
@@ -91,7 +93,7 @@ class SqliteWriter:
         self._woken = woken
         self._identity = identity
         self._space = LogSpace(settings.path)
-        self._conn = connect(settings)
+        self._conn = identity.adopt(connect(settings))
         self._conn.set_busy_timeout(0)
         self._cur = self._conn.cursor()
         self._in_use = threading.Lock()  # its owner has the connection
@@ -139,7 +141,7 @@ class SqliteWriter:
         # The log is written but not flushed; the next flushed commit flushes this one with it.
         self._conn.pragma("synchronous", "normal")
         try:
-            return transact(self._cur, work, self._now, self._identity.check)
+            return transact(self._cur, work, self._now, self._identity.check_commit)
         finally:
             self._conn.pragma("synchronous", self._settings.sync)
 
@@ -150,8 +152,8 @@ class SqliteWriter:
                 self._space.reserve()
                 return work(cur, now)
 
-            return transact(self._cur, work_in_space, self._now, self._identity.check)
-        return transact(self._cur, work, self._now, self._identity.check)
+            return transact(self._cur, work_in_space, self._now, self._identity.check_commit)
+        return transact(self._cur, work, self._now, self._identity.check_commit)
 
     async def submit(self, work: Work[T], *, wakes: bool = False) -> T:
         """Through the thread, which waits for other processes as long as the settings say."""
@@ -199,7 +201,7 @@ class SqliteWriter:
 
     def _translated(self, error: apsw.Error) -> Exception:
         try:
-            self._identity.check()
+            self._identity.check_error(error)
         except StoreReplacedError as replaced:
             return replaced  # it explains more than what SQLite makes of it
         return translated(error, self._settings.path, _system_errno(self._conn))

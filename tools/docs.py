@@ -79,21 +79,45 @@ PARTS = {
     "adr": "Decisions",
     "ledger": "The ledger",
 }
+PROJECT = ("adr", "ledger")  # under one heading, folded: more than a hundred pages
 
 
 def menu() -> list[str]:
     """The tree of pages as entries of `nav`; a page's name is its first heading."""
     top = [_entry(DOCS / name) for name in ("index.md", "tutorial.md")]
-    return top + [
-        f"{{ {_quoted(name)} = [{', '.join(_entries(DOCS / part))}] }}" for part, name in PARTS.items()
-    ]
+    parts = {part: _group(name, _part(DOCS / part)) for part, name in PARTS.items()}
+    project = _group("The project", [parts.pop(part) for part in PROJECT])
+    return [*top, *parts.values(), project]
 
 
-def _entries(folder: Path) -> list[str]:
-    found = sorted(
+def _part(folder: Path) -> list[str]:
+    """Under the headings of the first page, in its order, where that names the page; then the others."""
+    left = sorted(
         folder.rglob("*.md"), key=lambda page: page.name if folder.name == "adr" else title(page).casefold()
     )
-    return [_entry(page) for page in found]
+    entries: list[str] = []
+    for heading, pages in groups().items():
+        inside = [page for page in pages if page in left]
+        left = [page for page in left if page not in inside]
+        if inside:
+            entries.append(_group(heading, [_entry(page) for page in inside]))
+    return entries + [_entry(page) for page in left]
+
+
+def groups() -> dict[str, list[Path]]:
+    """The third-level headings of the first page, with the pages that are linked under each."""
+    index = DOCS / "index.md"
+    found: dict[str, list[Path]] = {}
+    for part in re.split(r"^## ", index.read_text("utf-8"), flags=re.MULTILINE):
+        for group in re.split(r"^### ", part, flags=re.MULTILINE)[1:]:
+            heading, _, text = group.partition("\n")
+            places = [link.partition("#")[0] for link in LINK.findall(text)]
+            found[heading.strip()] = [(DOCS / place).resolve() for place in places]
+    return found
+
+
+def _group(name: str, entries: list[str]) -> str:
+    return f"{{ {_quoted(name)} = [{', '.join(entries)}] }}"
 
 
 def _entry(page: Path) -> str:

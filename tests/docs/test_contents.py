@@ -83,6 +83,14 @@ def test_how_to_pages_are_reached_from_the_first_page():
     assert [page.name for page in pages if f"how-to/{page.name}" not in index] == []
 
 
+@pytest.mark.covers("TOOL-DOCS-03")
+def test_how_to_pages_stand_under_a_heading_of_the_first_page_once_and_the_menu_has_the_headings():
+    listed = [page for pages in docs.groups().values() for page in pages if page.parent.name == "how-to"]
+    assert sorted(listed) == sorted((docs.DOCS / "how-to").glob("*.md"))
+    assert max(len(pages) for pages in docs.groups().values()) < 20
+    assert [heading for heading in docs.groups() if f'{{ "{heading}" = [' not in " ".join(docs.menu())] == []
+
+
 PAGES = {
     "retry-a-step": ["ctx.step(", "retry=", "timeout="],
     "child-runs": ["ctx.call(", "ctx.start("],

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from holdfast.agents.budget import Budget
     from holdfast.agents.coding.kit import coding_tools
     from holdfast.agents.gemini import Gemini
+    from holdfast.agents.local_sandbox import LocalSandbox, file_tools, shell_tool
     from holdfast.agents.messages import Message
     from holdfast.agents.model import Model
     from holdfast.agents.model_http import Retries
     from holdfast.agents.model_judge import ModelJudge
-    from holdfast.agents.openai import OpenAI
+    from holdfast.agents.openai_chat import OpenAI
+    from holdfast.agents.openai_responses import OpenAIResponses
     from holdfast.agents.prices import Prices
-    from holdfast.agents.responses import OpenAIResponses
-    from holdfast.agents.sandbox import LocalSandbox, file_tools, shell_tool
     from holdfast.agents.scripted import Scripted, tool_call
     from holdfast.agents.tools import Approval, Tool, ToolError, ToolOutput, tool
     from holdfast.agents.workspace import Files, Sandbox, SandboxGoneError
@@ -170,11 +170,11 @@ _HOMES = {
     "holdfast.agents.model_http": ("Retries",),
     "holdfast.agents.messages": ("Message",),
     "holdfast.agents.model": ("Model",),
-    "holdfast.agents.openai": ("OpenAI",),
+    "holdfast.agents.openai_chat": ("OpenAI",),
     "holdfast.agents.ask_person": ("ask_person",),
     "holdfast.agents.prices": ("Prices",),
-    "holdfast.agents.responses": ("OpenAIResponses",),
-    "holdfast.agents.sandbox": ("LocalSandbox", "file_tools", "shell_tool"),
+    "holdfast.agents.openai_responses": ("OpenAIResponses",),
+    "holdfast.agents.local_sandbox": ("LocalSandbox", "file_tools", "shell_tool"),
     "holdfast.agents.scripted": ("Scripted", "tool_call"),
     "holdfast.agents.workspace": ("Files", "Sandbox", "SandboxGoneError"),
     "holdfast.agents.tools": ("Approval", "Tool", "ToolError", "ToolOutput", "tool"),

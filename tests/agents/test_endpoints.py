@@ -12,7 +12,7 @@ import pytest
 from holdfast import ModelError, ModelRefusedError, ModelReplyError, ModelUnavailableError, OpenAI
 from holdfast.agents.messages import Message, ModelRequest, TokenUsage, ToolCall, ToolSpec
 from holdfast.agents.model_http import Retries, without_key
-from holdfast.agents.refusals import retry_after
+from holdfast.agents.provider_errors import retry_after
 from tests.agents.conftest import KEY, PRICES, Naps, a_model
 from tests.agents.provider import Answer, Hangs, Provider, Refusal, Silence
 

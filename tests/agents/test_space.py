@@ -20,7 +20,7 @@ from holdfast import (
     tool,
     tool_call,
 )
-from holdfast.agents.sandbox import write_file
+from holdfast.agents.local_sandbox import write_file
 from tests.agents.helpers import World, a_flow, results
 from tests.flows.places import Place
 

@@ -11,7 +11,7 @@ import pytest
 
 import holdfast
 from holdfast.agents.command import run_command
-from holdfast.agents.sandbox import LocalSandbox
+from holdfast.agents.local_sandbox import LocalSandbox
 from holdfast.agents.tool_environment import ALLOWED, hide_keys, hide_secrets, tool_environment
 
 pytestmark = pytest.mark.covers("SAFE-EDGE-10")

@@ -15,7 +15,7 @@ from holdfast.attractor.backends.select import backend_named
 from holdfast.attractor.prepare import prepare_pipeline
 from holdfast.attractor.processes import kill_all
 from holdfast.attractor.program import PipelineSetup
-from holdfast.attractor.requirements import offers_of, stored_requirements
+from holdfast.attractor.worker_requirements import offers_of, stored_requirements
 from holdfast.cli.options.backend import backend_asked_for
 from holdfast.model.fingerprint import encode_graph
 from tests.attractor.fake_agents import FakeAgents, agents, claude, codex, gemini, lines

@@ -18,7 +18,7 @@ from holdfast.attractor.prepare import input_of, prepare_pipeline
 from holdfast.attractor.program import PipelineDialect, PipelineSetup
 from holdfast.attractor.providers import Providers
 from holdfast.attractor.registry import HandlerRegistry
-from holdfast.attractor.requirements import offers_of
+from holdfast.attractor.worker_requirements import offers_of
 from holdfast.cli.doctor.fleet import runs_without_means
 from holdfast.errors import PipelineInvalidError, RequirementsMissingError
 from holdfast.frontends.dot.lower import DIALECT

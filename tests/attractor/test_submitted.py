@@ -17,9 +17,9 @@ from holdfast.api.settings import ApiSettings
 from holdfast.app.flow import advance, is_idle
 from holdfast.app.result import Result
 from holdfast.attractor import run_pipeline
+from holdfast.attractor.machine_requirements import COMMANDS, FILES
 from holdfast.attractor.prepare import input_of, prepare_pipeline
 from holdfast.attractor.program import PipelineSetup, program_for
-from holdfast.attractor.required_access import COMMANDS, FILES
 from holdfast.attractor.stored_source import pipeline_of
 from holdfast.errors import RequirementsMissingError
 from holdfast.frontends.dot.lower import lower

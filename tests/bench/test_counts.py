@@ -85,7 +85,7 @@ def test_program_loads_little_when_it_only_has_a_flow() -> None:
     heavy = (
         "backports.zstd", "compression.zstd", "difflib", "fractions", "html", "secrets", "tomllib",
         "zoneinfo",
-        "holdfast.runs.history.diff", "holdfast.runs.branch.fork", "holdfast.runs.transfer.export",
+        "holdfast.runs.history.diff", "holdfast.runs.fork.fork", "holdfast.runs.transfer.export",
         "holdfast.runs.transfer.import_run", "holdfast.runs.history.checkpoints",
         "holdfast.runs.history.story_loader", "holdfast.runs.history.replay", "holdfast.runs.migrate.check",
         "holdfast.runs.history.graph_match", "holdfast.runs.events",

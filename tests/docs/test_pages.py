@@ -17,7 +17,7 @@ from tools.pages import commands, settings
 EVENT = re.compile(r"(run|events|node|edge|loop|walk|branch|join|timer|hold|checkpoint|record)\.[a-z_]+")
 SOURCES = (
     "model/events.py", "runs/events.py", "runs/cancel.py", "runs/dead_runs.py",
-    "holds/actions/audit_entries.py", "store/recovery.py", "store/lost_history.py", "store/missing_means.py",
+    "holds/actions/audit_entries.py", "store/recovery.py", "store/lost_history.py", "store/unserved.py",
     "runs/engine_moves.py",
 )  # fmt: skip
 

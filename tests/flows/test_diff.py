@@ -9,7 +9,7 @@ import pytest
 from holdfast import Context, Flow, Holdfast
 from holdfast.checkpoint.diff_result import Diff, NodeDiff
 from holdfast.drawing import Highlight, to_svg
-from holdfast.reports.differences import diff_picture
+from holdfast.reports.diff_picture import diff_picture
 from tests.flows.places import answer
 from tests.flows.refunds import GIVEN, refund_flow
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from holdfast import Context, Flow, Holdfast, Judgement, Policy, Result, Rule, RunSettings, RunStatus, Worker
-from holdfast.model.calls import boundary
+from holdfast.model.user_code import boundary
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunFilter
 from holdfast.types.ids import RunId

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from holdfast import Flow, Holdfast
-from holdfast.model.calls.threads import run_in_thread
+from holdfast.model.user_code.threads import run_in_thread
 from tests.deadlines import HANG
 
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore::DeprecationWarning")]

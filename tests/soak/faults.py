@@ -229,7 +229,7 @@ FAULTS = (
     ),
     Fault(
         "an ended run leaves its holds open",
-        "store/sql/holds.py",
+        "store/sql/hold_rows.py",
         "    if side.close_all_holds is not None:\n        await of_run.close_all(side.close_all_holds)\n",
         "",
         ("tests/conformance/test_store_holds.py", "tests/conformance/test_store_sides.py"),
@@ -391,6 +391,6 @@ FAULTS = (
         "attractor/processes.py",
         "str(folder.resolve()), *sandbox, shell]\n",
         "str(folder.resolve()), shell]\n",
-        ("tests/attractor/test_tool_sandbox.py",),
+        ("tests/attractor/test_operator_sandbox.py",),
     ),
 )

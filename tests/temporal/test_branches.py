@@ -12,7 +12,7 @@ from temporalio.client import WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
 from holdfast import Holdfast
-from holdfast.runs.branch.fork import branch
+from holdfast.runs.fork.fork import fork_once
 from holdfast.types.status import RunStatus
 from tests.deadlines import HANG
 from tests.temporal.runs import assert_same, engine_of, run, settled, workers
@@ -30,7 +30,7 @@ async def test_fork_and_rewind_start_on_the_cluster_and_the_source_of_a_rewind_e
         service, found = await hf.service(), await engine_of(hf)
         source = await run(flow, hf, {"from": "source"})
         row = await service.get(source.run_id)
-        forked, _ = await branch(service, row, None, patch={"scratch": {"from": "fork"}})
+        forked, _ = await fork_once(service, row, None, patch={"scratch": {"from": "fork"}})
         assert forked.worker == found.name
         copied = await settled(flow, hf, forked.id)
         assert copied.state["from"] == "fork"
@@ -40,7 +40,7 @@ async def test_fork_and_rewind_start_on_the_cluster_and_the_source_of_a_rewind_e
         assert (done.state["answer"], done.state["fetched"]) == ("yes", 5)
         await assert_same(hf, forked.id)
 
-        again, _ = await branch(service, row, None, supersede=True)
+        again, _ = await fork_once(service, row, None, supersede=True)
         assert again.worker == found.name
         assert (await service.get(source.run_id)).status is RunStatus.cancelled
         handle = (await found.client()).get_workflow_handle(source.run_id)

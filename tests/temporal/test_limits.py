@@ -12,8 +12,8 @@ pytest.importorskip("temporalio")
 from holdfast import Budget, Flow, Holdfast, Limits, Scripted
 from holdfast.agents.messages import TokenUsage
 from holdfast.drivers.temporal.client import priority_of
-from holdfast.runs.branch.fork import branch
 from holdfast.runs.engine_moves import move_from_engine, move_to_engine
+from holdfast.runs.fork.fork import fork_once
 from holdfast.types.status import RunStatus
 from tests.deadlines import HANG
 from tests.temporal.runs import assert_same, engine_of, run, settled, workers
@@ -188,7 +188,7 @@ async def test_run_that_waits_for_a_person_leaves_its_limit_and_is_admitted_afte
         second = await run(flow, hf, {"shop": "a"})
         assert second.status is RunStatus.pending_input
         # A fork of one that waits has its limit.
-        forked, _ = await branch(service, await service.get(second.run_id), None)
+        forked, _ = await fork_once(service, await service.get(second.run_id), None)
         assert forked.limit == "flow:place/a"
         await settled(flow, hf, forked.id)
 

@@ -115,7 +115,7 @@ class Budget:
         return limit * (Decimal(str(self.ask_at)) if self.at_limit == "ask" else Decimal(1))
 
     def run_words(self, node: str) -> str:
-        """Who has used it, if it is the budget of a run."""
+        """The subject of messages about the budget of a run."""
         return "The run"
 
     def question(self, who: str, reached: Sequence[BudgetState]) -> str:
@@ -128,7 +128,7 @@ class Budget:
         return Amounts(**{UNITS[unit]: more.get(unit, 0) for unit in self.limits()})
 
     def answer_schema(self) -> dict[str, Any] | None:
-        """Of an answer that grants more; None: it names no amount."""
+        """The schema of an answer that grants more; None if the answer has no amount."""
         parts = {name: part for name, part in _GRANT.items() if _UNIT_OF.get(name, name) in self.limits()}
         hint = _SAME if len(parts) == 1 else _SAME_ALL
         parts = {name: {**part, "description": hint} for name, part in parts.items()}
@@ -202,7 +202,7 @@ class BudgetMeter:
         return {unit: limit - getattr(taken, UNITS[unit]) for unit, limit in self.limits().items()}
 
     def has_room(self, enough: Amounts) -> bool:
-        """Whether a call need not wait for others that run: it has enough, or there are none."""
+        """Whether a call may start now: enough is left for it, or no other call is running."""
         if self.ledger.is_taken():
             return False
         if self.ledger.running(self.path) is None:

@@ -48,7 +48,7 @@ from holdfast.errors import (
     ModelReplyError,
     TurnLimitError,
 )
-from holdfast.model.calls.boundary import call as call_code
+from holdfast.model.user_code.boundary import call as call_code
 from holdfast.runs.context.substeps import StepFailedError
 from holdfast.types.text import clean_text
 

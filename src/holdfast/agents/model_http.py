@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypedDict, cast
 
 import msgspec
 
-from holdfast.agents.refusals import delay_in, is_quota_used_up, is_transient, message_in, retry_after
+from holdfast.agents.provider_errors import delay_in, is_quota_used_up, is_transient, message_in, retry_after
 from holdfast.errors import InputError, ModelError, ModelRefusedError, ModelReplyError, ModelUnavailableError
 from holdfast.holds.egress import Egress, address_of, target_of
-from holdfast.model.calls.boundary import call
+from holdfast.model.user_code.boundary import call
 from holdfast.types.backoff import Backoff
 from holdfast.types.redaction import redactor
 from holdfast.types.text import clean_text

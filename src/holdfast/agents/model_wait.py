@@ -12,7 +12,7 @@ from holdfast.agents.node_scope import AgentScope
 from holdfast.agents.reservation import CallBounds
 from holdfast.errors import ModelError
 from holdfast.model.budget_ledger import NANOS
-from holdfast.model.calls.boundary import ControlFlow
+from holdfast.model.user_code.boundary import ControlFlow
 
 MOST: Final = 5
 """Such waits before one answer."""

@@ -14,8 +14,8 @@ from holdfast.app.extensions import AGENT_NODES
 from holdfast.errors import InputError
 from holdfast.frontends.python import FlowBuilder, NodeHandle
 from holdfast.model.annotations import field_types, is_pydantic
-from holdfast.model.calls.boundary import call_plain
 from holdfast.model.template import TemplateSyntaxError, compile_template
+from holdfast.model.user_code.boundary import call_plain
 from holdfast.runs.context.context import Context
 from holdfast.types.text import clean_text
 

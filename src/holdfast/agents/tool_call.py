@@ -19,8 +19,8 @@ from holdfast.agents.truncation import LIMITS, truncated
 from holdfast.agents.workspace import Workspace, WorkspaceChanges, changes_in
 from holdfast.errors import InputError, NotDone
 from holdfast.model.annotations import is_pydantic
-from holdfast.model.calls.boundary import call as call_code
-from holdfast.model.calls.boundary import call_alone
+from holdfast.model.user_code.boundary import call as call_code
+from holdfast.model.user_code.boundary import call_alone
 from holdfast.runs.context.context import Context
 from holdfast.runs.context.questions import HoldExpiredError
 from holdfast.runs.context.substeps import StepFailedError

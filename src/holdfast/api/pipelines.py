@@ -16,12 +16,12 @@ from holdfast.api.settings import ApiSettings
 from holdfast.attractor.backends.agents.backend import PREFIX as AGENT
 from holdfast.attractor.backends.command import PREFIX as COMMAND
 from holdfast.attractor.backends.model import NAME as MODEL
+from holdfast.attractor.machine_requirements import required_access_of
 from holdfast.attractor.prepare import PreparedPipeline, input_of
 from holdfast.attractor.program import PipelineSetup, program_for
-from holdfast.attractor.required_access import required_access_of
-from holdfast.attractor.requirements import default_of, prompting_stages
 from holdfast.attractor.stored_source import pipeline_of
-from holdfast.attractor.workspace_needs import repository_problems
+from holdfast.attractor.worker_requirements import default_of, prompting_stages
+from holdfast.attractor.worktree_requirements import repository_problems
 from holdfast.errors import (
     ForbiddenError,
     InputError,

@@ -42,7 +42,7 @@ class TokenBuckets:
 
 
 class RateLimiter:
-    """For credentials, and for addresses without a valid one."""
+    """Limits requests by their credential; those without a valid one by address."""
 
     def __init__(self, settings: ApiSettings) -> None:
         self._known = TokenBuckets(settings.pace, settings.burst, "by one credential")

@@ -50,7 +50,7 @@ async def perform(
     """What the function returned, now or in an earlier call with this key."""
     function.hf.require_judges(function.flow.program())
     function.hf.register(function.flow.program())
-    # First: with the program its types are known, which the arguments may have.
+    # Before the call is read: registering the program makes known the types that its arguments may have.
     service = await function.hf.service()
     return await EffectRun(function, function.read_call(args, kwargs), service, on_conflict).result(wait)
 
@@ -109,7 +109,7 @@ class EffectRun:
             try:
                 claim = await self.service.runtime.claim(row.id)
             except RunBusyError as busy:
-                # A limit of the flow is no other call.
+                # LimitReachedError is a limit of the flow, not another process with this key.
                 if self.on_conflict == REFUSE and not isinstance(busy, LimitReachedError):
                     raise RunBusyError(
                         f"another process runs the effect {self.function.name!r} with the key "
@@ -134,7 +134,7 @@ class EffectRun:
         return row.status is RunStatus.waiting and row.ready_at is None
 
     async def _wait(self, seconds: float) -> None:
-        """Timers and deadlines of this run take effect without a worker, too."""
+        """Also fires this run's timers and deadlines, because there may be no worker."""
         runtime, run = self.service.runtime, self.call.run
         await self.service.store.wait_change(seconds)
         await self.service.store.fire_timers(limit=10, run=run)

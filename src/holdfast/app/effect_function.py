@@ -16,10 +16,10 @@ from holdfast.errors import ExpressionError, InputError, NotDone, ValueNotStorab
 from holdfast.frontends.python.code import code_fingerprint
 from holdfast.frontends.python.functions import is_coroutine
 from holdfast.model.annotations import named_types
-from holdfast.model.calls.boundary import call, call_plain
 from holdfast.model.expr.resolve import mapping_resolver
 from holdfast.model.idempotency_keys import key_value
 from holdfast.model.template import as_text, compile_template, single_braces
+from holdfast.model.user_code.boundary import call, call_plain
 from holdfast.runs.context.context import Context
 from holdfast.runs.driver.retryable_errors import is_declared
 from holdfast.types.ids import DEFAULT_TENANT, EFFECT_FLOW, RunId, effect_run_id

@@ -14,9 +14,9 @@ from holdfast.app.agent_nodes import AgentNodes
 from holdfast.app.holdfast import Holdfast, default_instance
 from holdfast.app.result import Result, State
 from holdfast.errors import RunExistsError, VersionMismatchError
-from holdfast.model.calls.boundary import call_plain, run_loop
 from holdfast.model.position import Position
 from holdfast.model.program import Program
+from holdfast.model.user_code.boundary import call_plain, run_loop
 from holdfast.runs.claim_run import WaitCallback, claim_in_turn
 from holdfast.runs.driver.handler_result import build_state
 from holdfast.runs.limits.run_limits import QueuedRun, held_limits, set_held_limits

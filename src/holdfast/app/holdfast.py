@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from holdfast.app.effects import EffectDeclarations
+from holdfast.app.effect_decorator import EffectDeclarations
 from holdfast.app.extensions import ENGINES, POSTMORTEMS, WEB, stored_dialects
 from holdfast.app.places import OnePlace, Place, TenantDirectory, TenantsOfCell, open_place
 from holdfast.checkpoint.keys import KeyRing, keys_from_environment

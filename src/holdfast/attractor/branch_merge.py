@@ -11,8 +11,8 @@ from holdfast.attractor import worktrees
 from holdfast.attractor.branch_refs import levels, ref_name
 from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.attractor.stage_outputs import middle_cut
-from holdfast.attractor.workspace_needs import WORKTREE
 from holdfast.attractor.worktree_folders import FOLDER, remove_worktree
+from holdfast.attractor.worktree_requirements import WORKTREE
 from holdfast.attractor.worktrees import COMMIT, ORIGIN, SCOPE, Worktree
 from holdfast.frontends.dot.document import Stage
 from holdfast.types.text import clean_text

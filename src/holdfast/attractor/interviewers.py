@@ -18,8 +18,8 @@ from typing import Any, Protocol, TextIO
 
 import msgspec
 
-from holdfast.model.calls.boundary import call
 from holdfast.model.forms.visible_text import for_terminal
+from holdfast.model.user_code.boundary import call
 from holdfast.types.redaction import redactor
 from holdfast.types.text import clean_text
 

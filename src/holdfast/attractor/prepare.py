@@ -14,7 +14,7 @@ from holdfast.attractor.handlers.human import AUTO_KEY
 from holdfast.attractor.handlers.manager import SOURCE
 from holdfast.attractor.program import PipelineSetup, program_for
 from holdfast.attractor.run_files import LOGS_KEY
-from holdfast.attractor.workspace_needs import repository_problems, require_repository
+from holdfast.attractor.worktree_requirements import repository_problems, require_repository
 from holdfast.attractor.worktrees import RESERVED
 from holdfast.errors import InputError
 from holdfast.frontends.dot.diagnostics import Diagnostic

@@ -22,18 +22,18 @@ from holdfast.attractor.handlers.human import HumanHandler
 from holdfast.attractor.handlers.manager import ManagerHandler
 from holdfast.attractor.handlers.tool import ToolHandler
 from holdfast.attractor.interviewers import Interviewer
+from holdfast.attractor.machine_requirements import refusal_of
 from holdfast.attractor.pipeline_limits import budget_of
 from holdfast.attractor.registry import HandlerRegistry
-from holdfast.attractor.required_access import refusal_of
-from holdfast.attractor.requirements import (
+from holdfast.attractor.stage_runner import StageRunner
+from holdfast.attractor.stored_source import pipeline_of, shared_stages
+from holdfast.attractor.worker_requirements import (
     offers_of,
     read_child,
     require_means,
     stored_requirements,
     with_requirements,
 )
-from holdfast.attractor.stage_runner import StageRunner
-from holdfast.attractor.stored_source import pipeline_of, shared_stages
 from holdfast.frontends.dot.document import Pipeline, Stage
 from holdfast.frontends.dot.handler_kinds import BUILT_IN
 from holdfast.frontends.dot.lower import lower

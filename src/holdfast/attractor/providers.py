@@ -32,9 +32,9 @@ from holdfast.agents.effort import EffortWord, Protocol, effort_options
 from holdfast.agents.gemini import Gemini
 from holdfast.agents.model import Model
 from holdfast.agents.model_http import Retries, Sleep
-from holdfast.agents.openai import OpenAI
+from holdfast.agents.openai_chat import OpenAI
+from holdfast.agents.openai_responses import OpenAIResponses
 from holdfast.agents.prices import Prices
-from holdfast.agents.responses import OpenAIResponses
 from holdfast.errors import SettingsError
 from holdfast.frontends.dot.document import Pipeline, Stage
 from holdfast.frontends.dot.model_choice import ModelChoice, model_choice, provider_of

@@ -25,7 +25,7 @@ from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.handlers.tool import AGAIN, DONE, FAILED, machine, policy_in_doubt
 from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.attractor.run_files import is_refused_here
-from holdfast.model.calls.boundary import call as call_code
+from holdfast.model.user_code.boundary import call as call_code
 from holdfast.types.status import REPEATABLE
 
 

@@ -27,15 +27,15 @@ from holdfast.attractor.stage_history import counts_of, failure_updates, history
 from holdfast.attractor.stage_outputs import DIFF, bounded, text_updates, write_outputs
 from holdfast.attractor.status_file import AUTO_NOTE, NAME, forget_status, read_status
 from holdfast.attractor.verdict import SCORE, VerdictError
-from holdfast.attractor.workspace_needs import has_worktrees
+from holdfast.attractor.worktree_requirements import has_worktrees
 from holdfast.attractor.worktrees import without_reserved
 from holdfast.errors import BudgetError
 from holdfast.frontends.dot.document import Link, Pipeline, Stage
 from holdfast.frontends.dot.lower import edge_ids
 from holdfast.frontends.dot.policies import effect_of
-from holdfast.model.calls.boundary import call, call_alone
 from holdfast.model.pipeline_conditions import outcome_word
 from holdfast.model.record_bodies import PARTIAL_ACCEPTED, RETRIES_EXCEEDED
+from holdfast.model.user_code.boundary import call, call_alone
 from holdfast.runs.context.context import Context
 from holdfast.types.outcome import Outcome as Settled
 from holdfast.types.status import REPEATABLE

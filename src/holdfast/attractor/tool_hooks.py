@@ -20,7 +20,7 @@ from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.handlers.tool import sandbox_of
 from holdfast.attractor.run_files import is_refused_here, make_private, open_private
 from holdfast.errors import InputError, RequirementsMissingError
-from holdfast.model.calls.boundary import call as call_code
+from holdfast.model.user_code.boundary import call as call_code
 from holdfast.types.text import clean_text
 
 PRE, POST = "tool_hooks.pre", "tool_hooks.post"

@@ -21,11 +21,11 @@ from holdfast.attractor.branch_files import branch_name
 from holdfast.attractor.branch_refs import Level, fan_name, levels, ref_name, refs_prefix
 from holdfast.attractor.continuation import Continuation
 from holdfast.attractor.git import Commit, GitCommandError, Repository, git_fault
+from holdfast.attractor.machine_requirements import require_allowed
 from holdfast.attractor.outcome import StageOutcome
-from holdfast.attractor.required_access import require_allowed
 from holdfast.attractor.run_files import is_refused_here, make_private
-from holdfast.attractor.workspace_needs import WORKDIR, WORKTREE
 from holdfast.attractor.worktree_folders import FOLDER, add_folder, admin_folder, adopt_folder, point_to
+from holdfast.attractor.worktree_requirements import WORKDIR, WORKTREE
 from holdfast.errors import RunFileMissingError
 from holdfast.telemetry import current_node
 from holdfast.types.text import one_line

@@ -205,7 +205,7 @@ def command_line() -> Any:
 
 
 def run_async(work: Coroutine[Any, Any, int]) -> int:
-    from holdfast.model.calls.boundary import run_loop
+    from holdfast.model.user_code.boundary import run_loop
 
     code = 0
     try:

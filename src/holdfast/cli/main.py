@@ -45,7 +45,7 @@ def _leave_threads(code: int) -> None:
     for thread in left:
         thread.join(max(0.0, until - time.monotonic()))
     left = [thread.name for thread in left if thread.is_alive()]
-    calls = sys.modules.get("holdfast.model.calls.boundary")
+    calls = sys.modules.get("holdfast.model.user_code.boundary")
     native = NATIVE in sys.modules
     if not left and not native and not (calls is not None and calls.left_tasks):
         return

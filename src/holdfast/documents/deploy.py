@@ -32,8 +32,8 @@ from holdfast.frontends.document.read import ReadDocument, read_data, read_sent,
 from holdfast.frontends.document.source import Format
 from holdfast.model.fingerprint import CODED, decode_graph, dialect_of, encode_graph, graph_fingerprint
 from holdfast.model.graph import GraphSpec
-from holdfast.runs.access import RunAccess
 from holdfast.runs.flow_versions import require_free_name
+from holdfast.runs.service_protocol import RunAccess
 from holdfast.store.rows import FlowRow
 from holdfast.types.audit import NewAudit, canonical
 from holdfast.types.document import Document

@@ -16,9 +16,9 @@ from holdfast.agents.budget import Budget
 from holdfast.agents.gemini import Gemini
 from holdfast.agents.model import Model
 from holdfast.agents.model_http import Retries
-from holdfast.agents.openai import OpenAI
+from holdfast.agents.openai_chat import OpenAI
+from holdfast.agents.openai_responses import OpenAIResponses
 from holdfast.agents.prices import Prices
-from holdfast.agents.responses import OpenAIResponses
 from holdfast.agents.tools import Approval, Tool
 from holdfast.documents.connections import Connections, ModelConnection, internal_hosts, secret_text
 from holdfast.errors import (

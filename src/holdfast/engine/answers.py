@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.engine import breakpoints, end, failures, holds, in_doubt, recover, settle
-from holdfast.engine.dataflow_mode import CannotContinueError
-from holdfast.engine.decision import Decision, consume, consume_hold, node_of
+from holdfast.engine.decision import CannotContinueError, Decision, consume, consume_hold, node_of
 from holdfast.engine.messages import (
     CodeChanged,
     HandlerFinished,

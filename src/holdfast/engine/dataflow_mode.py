@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import deque
 
-from holdfast.engine.decision import Decision, side_of
+from holdfast.engine.decision import CannotContinueError, Decision, side_of
+from holdfast.engine.loop_limits import require_turn, require_visit
 from holdfast.errors import StateError
 from holdfast.model.child_scopes import PARENTS_END, open_child
 from holdfast.model.graph import JoinKind, NodeKind
@@ -18,14 +19,6 @@ from holdfast.types.hold import HoldClosed
 from holdfast.types.ids import HoldId
 from holdfast.types.record import Move, Side
 from holdfast.types.status import HoldStatus
-
-
-class CannotContinueError(Exception):
-    """The run cannot continue from here: becomes a failure of the run."""
-
-    def __init__(self, code: str, message: str, node: str) -> None:
-        super().__init__(message)
-        self.code, self.message, self.node = code, message, node
 
 
 def is_open_effect(execution: Exec) -> bool:
@@ -104,13 +97,14 @@ class EdgePropagation:
         self.run()
 
     def _live(self, fired: list[int], loops: tuple[int, ...]) -> dict[int, None]:
-        """The edges that really fire: a node that turns a loop does not also leave it by an exit."""
+        """The edges that really fire: a node that begins another turn of a loop does not also leave it by an
+        exit."""
         live = dict.fromkeys(fired)
         # Only one loop can turn at a time: the one that was declared first.
         again = next((e for e in loops if e in live), None)
         if again is None:
             return live
-        self.check_cap(again)
+        require_turn(self.graph, self.scope, again)
         if len(live) == 1:
             return live
         target, exits = self.graph.target, self.graph.loop_exits
@@ -190,24 +184,11 @@ class EdgePropagation:
     def visit(self, node: int) -> int:
         return self.scope.visits.get(node, 0)
 
-    def check_visits(self, node: int, own: int = 0) -> None:
-        """Raises CannotContinueError if the node has reached its, or the flow's, maximum of visits."""
-        name, cap = self.graph.nodes[node].id, self.graph.spec.max_visits
-        visits = self.visit(node) - self.scope.before.get(node, 0)
-        if own and visits >= own:
-            raise CannotContinueError(
-                "loop_limit", f"{name!r} was visited {own} times, which is its limit", name
-            )
-        if cap and visits >= cap:
-            raise CannotContinueError(
-                "loop_limit", f"{name!r} was visited {cap} times, which is the flow's limit", name
-            )
-
     def start(self, node: int) -> None:
         name = self.graph.nodes[node].id
         if (self.scope.path, node) in self.pos.execs:
             raise CannotContinueError("stall", f"{name!r} would start again while it is still running", name)
-        self.check_visits(node)
+        require_visit(self.graph, self.scope, node)
         policy = self.graph.nodes[node].join
         if policy.timeout is not None:
             token = join_token(self.scope.path, name, self.visit(node) + 1)
@@ -293,18 +274,6 @@ class EdgePropagation:
         for e, frame in state.held.items():
             self._fire(e, frame)
         self.todo.extend(("dead", x) for x in state.dead_exits)
-
-    def check_cap(self, e: int) -> None:
-        edge, taken = self.graph.edges[e], self.scope.loop_counts.get(e, 0)
-        if edge.loop is not None and taken >= edge.loop:
-            how = (
-                f"had {taken + 1} turns and would begin another, but its limit is {taken} after the first"
-                if edge.loop
-                else "has one turn, and would begin another"
-            )
-            raise CannotContinueError(
-                "loop_limit", f"the loop that begins at {edge.target!r} {how}", edge.source
-            )
 
     def open_children(self, execution: Exec) -> list[Scope]:
         """The next children of a node, as many as may run at once; a sub-flow has one."""

@@ -31,6 +31,14 @@ class ValueChecker(Protocol):
         ...
 
 
+class CannotContinueError(Exception):
+    """The run cannot continue from here: becomes a failure of the run."""
+
+    def __init__(self, code: str, message: str, node: str) -> None:
+        super().__init__(message)
+        self.code, self.message, self.node = code, message, node
+
+
 class Decision:
     """Records are drafts: the worker encodes their bodies. The position has already been advanced by them."""
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.engine.dataflow_mode import CannotContinueError
-from holdfast.engine.decision import Decision
+from holdfast.engine.decision import CannotContinueError, Decision
+from holdfast.engine.loop_limits import is_loop_exhausted
 from holdfast.errors import MissingNameError, NotComparableError
 from holdfast.model.expr import Resolve, truthy
 from holdfast.model.graph import EdgeKind, Graph
@@ -68,9 +68,3 @@ def is_met(decision: Decision, graph: Graph, e: int, resolve: Resolve) -> bool:
         edge = graph.edges[e]
         text = f"edge {edge.id!r}: its condition {edge.when!r} cannot be decided: {problem.message}."
         raise CannotContinueError(problem.code, f"{text} {problem.hint}", edge.source) from None
-
-
-def is_loop_exhausted(graph: Graph, scope: Scope, e: int) -> bool:
-    """Whether a loop edge reached its maximum; it is then treated as if its condition were false."""
-    edge = graph.edges[e]
-    return edge.loop is not None and edge.on_limit == "continue" and scope.loop_counts.get(e, 0) >= edge.loop

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.engine.dataflow_mode import CannotContinueError
-from holdfast.engine.decision import Decision, node_of
+from holdfast.engine.decision import CannotContinueError, Decision, node_of
 from holdfast.engine.messages import CancelRequested, HandlersStopped
 from holdfast.model.apply import apply_record
 from holdfast.model.record_bodies import AttemptBody, EndBody, ErrorInfo, StepBody

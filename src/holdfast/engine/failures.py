@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from holdfast.engine import end, fan_out, holds, in_doubt, retry, settle
-from holdfast.engine.dataflow_mode import CannotContinueError, give_up_effects
-from holdfast.engine.decision import Decision, node_of, side_of
+from holdfast.engine.dataflow_mode import give_up_effects
+from holdfast.engine.decision import CannotContinueError, Decision, node_of, side_of
 from holdfast.engine.messages import HandlerFinished
 from holdfast.engine.walk_mode import takes_failure
 from holdfast.engine.walk_state import with_walk_fields

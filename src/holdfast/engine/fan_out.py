@@ -9,8 +9,8 @@ import msgspec
 
 from holdfast.engine import failures, settle, timers
 from holdfast.engine import join as parallel
-from holdfast.engine.dataflow_mode import CannotContinueError, EdgePropagation
-from holdfast.engine.decision import Decision, node_of
+from holdfast.engine.dataflow_mode import EdgePropagation
+from holdfast.engine.decision import CannotContinueError, Decision, node_of
 from holdfast.engine.messages import HandlerFinished
 from holdfast.engine.subflow import subflow_outputs
 from holdfast.errors import MapFailedError, MissingNameError, NotComparableError

@@ -20,8 +20,7 @@ from holdfast.engine import (
     settle,
     timers,
 )
-from holdfast.engine.dataflow_mode import CannotContinueError
-from holdfast.engine.decision import Decision, consume, node_of
+from holdfast.engine.decision import CannotContinueError, Decision, consume, node_of
 from holdfast.engine.messages import (
     EvidenceArrived,
     HandlerFinished,

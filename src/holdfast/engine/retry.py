@@ -15,7 +15,7 @@ from holdfast.types.backoff import Backoff
 from holdfast.types.record import Kind, NewTimer, Side
 
 AGAIN = "again"
-"""What the timers of sub-steps that back off are called."""
+"""Prefix of the timer of a sub-step that waits for its next attempt."""
 
 
 def retry_delay(policy: RetryPolicy, failures: int, *identity: str | int) -> int:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.engine import breakpoints, end, failures, fan_out, holds, in_doubt, timers
-from holdfast.engine.dataflow_mode import CannotContinueError, EdgePropagation
-from holdfast.engine.decision import Decision, lists_checkpoint, node_of, side_of
+from holdfast.engine.dataflow_mode import EdgePropagation
+from holdfast.engine.decision import CannotContinueError, Decision, lists_checkpoint, node_of, side_of
 from holdfast.engine.edge_choice import chosen_edges
 from holdfast.engine.messages import HandlerFinished
 from holdfast.engine.walk_mode import walk_on

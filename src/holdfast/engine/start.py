@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.engine import end, settle
-from holdfast.engine.dataflow_mode import CannotContinueError, EdgePropagation
-from holdfast.engine.decision import Decision, ValueChecker
+from holdfast.engine.dataflow_mode import EdgePropagation
+from holdfast.engine.decision import CannotContinueError, Decision, ValueChecker
 from holdfast.model.apply import set_options
 from holdfast.model.graph import Graph
 from holdfast.model.position import Position, new_scope

@@ -6,8 +6,8 @@ from datetime import datetime
 from decimal import Decimal
 
 from holdfast.engine import end, failures, fan_out, join, retry, settle
-from holdfast.engine.dataflow_mode import CannotContinueError, EdgePropagation
-from holdfast.engine.decision import Decision, consume, node_of
+from holdfast.engine.dataflow_mode import EdgePropagation
+from holdfast.engine.decision import CannotContinueError, Decision, consume, node_of
 from holdfast.engine.messages import HandlerFinished, TimerFired
 from holdfast.errors import MissingNameError, NotComparableError
 from holdfast.model.apply import apply_record

@@ -6,9 +6,10 @@ the first by target's name. Goal gates are checked when the walk comes to its en
 
 from __future__ import annotations
 
-from holdfast.engine.dataflow_mode import CannotContinueError, EdgePropagation
-from holdfast.engine.decision import Decision
-from holdfast.engine.edge_choice import is_loop_exhausted, is_met
+from holdfast.engine.dataflow_mode import EdgePropagation
+from holdfast.engine.decision import CannotContinueError, Decision
+from holdfast.engine.edge_choice import is_met
+from holdfast.engine.loop_limits import is_loop_exhausted, require_turn, require_visit
 from holdfast.engine.messages import HandlerFinished
 from holdfast.engine.walk_state import PLAIN, SKIPS_BY, ConditionResolver, label_of, note_outcome, outcome_of
 from holdfast.model.edge_labels import normal_label
@@ -128,10 +129,10 @@ def _take(flow: EdgePropagation, edge: int) -> None:
     if target < 0:
         _terminal(flow, flow.scope.walk["outcome"], END)
         return
-    flow.check_cap(edge)
+    require_turn(flow.graph, flow.scope, edge)
     if flow.graph.edges[edge].restart:
         _restart(flow, edge)
-    flow.check_visits(target, (flow.graph.nodes[target].walk or PLAIN).max_visits)
+    require_visit(flow.graph, flow.scope, target, (flow.graph.nodes[target].walk or PLAIN).max_visits)
     if flow.graph.spec.mirrors:
         flow.scope.walk["came_by"] = flow.graph.edges[edge].id
     flow.do("F", edge, flow.frame)
@@ -160,7 +161,7 @@ def _restart(flow: EdgePropagation, edge: int) -> None:
 def _jump(flow: EdgePropagation, name: str) -> None:
     """To a retry target: no edge leads there, so the node starts in the current frame."""
     node = flow.graph.node_index(name)
-    flow.check_visits(node, (flow.graph.nodes[node].walk or PLAIN).max_visits)
+    require_visit(flow.graph, flow.scope, node, (flow.graph.nodes[node].walk or PLAIN).max_visits)
     flow.scope.walk.pop("came_by", None)
     flow.do("Z", node, flow.frame)
     flow.started(node)

@@ -24,10 +24,10 @@ from holdfast.model.annotations import (
     split_annotation,
     type_text,
 )
-from holdfast.model.calls.boundary import call_plain
 from holdfast.model.diagnostics import GraphProblem
 from holdfast.model.reducer_marks import ReducerMark
 from holdfast.model.state_types import Shape, shape_of
+from holdfast.model.user_code.boundary import call_plain
 from holdfast.types.record import Op
 from holdfast.types.reducers import GROWS
 from holdfast.types.value import SCALARS, Adopt, FrozenDict, freeze

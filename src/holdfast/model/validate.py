@@ -46,7 +46,7 @@ def validate(
     asks = any(node.hold is not None or node.subflow is not None for node in spec.nodes)
     if asks or view.facts.unread_asks:
         # Loaded by the first flow that asks people.
-        from holdfast.model.checks.decisions import check_decisions
+        from holdfast.model.checks.unread_decisions import check_decisions
 
         check_decisions(view)
     problems = view.problems

@@ -84,13 +84,13 @@ class QueueConsumer:
         """Give the hold the next message of its queue that matches its condition. False: there is none now;
         `offer` gives it one that comes. Raises what `resolve` raises if the hold cannot take it; the message
         is released then."""
-        # Known before the search: a message that comes during it is offered.
+        # Remembered before the search, so that `offer` finds the hold if a message comes meanwhile.
         for place in _places(hold):
             self._remember(place, _waiting(hold))
         return await self.try_one(hold)
 
     async def try_one(self, hold: HoldRow) -> bool:
-        """The same once, for a process that offers it nothing later."""
+        """Like `take_one`, for a process that does not call `offer` afterwards."""
         one = _waiting(hold)
         for place in _places(hold):
             row = await self._retaken(place, one) or await self._found(place, one)
@@ -116,7 +116,7 @@ class QueueConsumer:
                 log.exception("the messages of %s/%s could not be offered", *place[1:])
 
     async def _offer(self, place: Place) -> None:
-        # From the second look on only what is new: each hold has searched the whole queue when it came.
+        # Only messages since the last look: each hold searched the whole queue when it began to wait.
         now, since, after = self.store.now(), self._looked.get(place, 0) - _MARGIN, None
         while waiting := list(self._waiting.get(place, {}).values()):
             page = await self.store.ready_messages(self._want(place), after=after, since=since)
@@ -143,7 +143,7 @@ class QueueConsumer:
         except HoldfastError as error:
             if isinstance(error, StoreError):
                 raise
-            # The others must not wait for it; it tries again by its turn in the outbox.
+            # The others must not wait for it; the outbox tries this hold again.
             log.warning("hold %s cannot take message %s: %s", one.id, row.id, error)
 
     def _remember(self, place: Place, one: WaitingHold) -> None:
@@ -205,7 +205,7 @@ class QueueConsumer:
         return found[0] if found else None
 
     async def _hand_over(self, one: WaitingHold, row: MessageRow) -> bool:
-        """False: it waits still, because the message was taken from it."""
+        """False if the hold still waits, because the message was taken from it meanwhile."""
         actor = queue_actor(row.tenant, None)
         done = self._change(
             row, MessageAct.complete, by=actor.id, result=msgspec.json.encode({"run": one.run})
@@ -222,7 +222,8 @@ class QueueConsumer:
             now = await self.store.hold(one.id)
             return now is None or now.status is not HoldStatus.pending
         except HoldfastError as error:
-            # Events have no limit of attempts, and those behind it wait for it.
+            # Events have no limit of attempts, and a refused one blocks those behind it: it is dead after
+            # MOST_TRIES.
             counted = not isinstance(error, StoreError)
             last = counted and row.max_attempts == 0 and row.attempts + 1 >= MOST_TRIES
             act = MessageAct.dead if last else MessageAct.release

@@ -17,7 +17,7 @@ from holdfast.queues.allow_list import queue_problems, require_listed
 from holdfast.queues.bridge import QueueBridge
 from holdfast.queues.claims import QueueClaims
 from holdfast.queues.completions import Completion, Completions
-from holdfast.queues.events import QueueEvents
+from holdfast.queues.external_events import QueueEvents
 from holdfast.queues.inbound import InboundQueue
 from holdfast.queues.maintenance import QueueMaintenance
 from holdfast.queues.relay import QueueRelay

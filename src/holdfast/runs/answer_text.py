@@ -10,7 +10,7 @@ from holdfast.types.hold import UNASKED
 from holdfast.types.ids import HoldId, RunId
 
 if TYPE_CHECKING:
-    from holdfast.runs.access import RunAccess
+    from holdfast.runs.service_protocol import RunAccess
     from holdfast.types.hold import HoldRow
     from holdfast.types.terms import Actor
 

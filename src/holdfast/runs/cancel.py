@@ -12,15 +12,15 @@ from holdfast.errors import (
 )
 from holdfast.holds.actions.close import cancelled
 from holdfast.runs.pending_holds import ALL
+from holdfast.store.errors import require_live
 from holdfast.store.protocols import Store
-from holdfast.store.refusals import require_live
 from holdfast.store.rows import RunFilter, RunRow
 from holdfast.types.event import EventRow
 from holdfast.types.ids import RunId
 from holdfast.types.status import ENDED, HoldStatus, RunStatus
 
 if TYPE_CHECKING:
-    from holdfast.runs.access import RunAccess
+    from holdfast.runs.service_protocol import RunAccess
 
 REASON: Final = "the run was cancelled"
 

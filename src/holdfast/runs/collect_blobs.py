@@ -9,7 +9,7 @@ from holdfast.runs.hold_states import collect_states
 from holdfast.types.retention import BLOB_GRACE
 
 if TYPE_CHECKING:
-    from holdfast.runs.access import RunAccess
+    from holdfast.runs.service_protocol import RunAccess
 
 BATCH = 500
 

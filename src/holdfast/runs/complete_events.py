@@ -19,8 +19,8 @@ from holdfast.types.record import Kind, Record
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.runs.access import RunAccess
     from holdfast.runs.history.versions import RunReaders
+    from holdfast.runs.service_protocol import RunAccess
     from holdfast.store.rows import RunRow
     from holdfast.types.event import Event
 

@@ -32,7 +32,7 @@ from holdfast.types.text import clean_text, require_text
 
 if TYPE_CHECKING:
     from holdfast.model.program import Program
-    from holdfast.runs.access import RunAccess
+    from holdfast.runs.service_protocol import RunAccess
 
 
 MAX_PRIORITY: Final = 1_000_000

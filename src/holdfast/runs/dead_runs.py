@@ -31,7 +31,7 @@ from holdfast.types.status import RunStatus, run_label
 if TYPE_CHECKING:
     from holdfast.model.graph import Graph
     from holdfast.model.position import Position
-    from holdfast.runs.access import RunAccess
+    from holdfast.runs.service_protocol import RunAccess
 
 # Short: if the process dies while it ends a run, workers can claim the run again.
 _TTL: Final = 30 * MICROS

@@ -13,7 +13,7 @@ from holdfast.model.position import wakes_of
 from holdfast.runs.driver.load import load
 from holdfast.runs.engine_report import is_of_engine
 from holdfast.runs.history.versions import reader_of
-from holdfast.store.refusals import require_live
+from holdfast.store.errors import require_live
 from holdfast.store.rows import RunMove, RunRow
 from holdfast.telemetry import crashpoint
 from holdfast.types.document import Document
@@ -23,7 +23,7 @@ from holdfast.types.record import NewTimer
 from holdfast.types.status import PARKED, RunStatus, run_label
 
 if TYPE_CHECKING:
-    from holdfast.runs.access import RunAccess
+    from holdfast.runs.service_protocol import RunAccess
     from holdfast.store.protocols import Store
 
 FOREVER: Final = 253_402_300_799_000_000

@@ -19,7 +19,7 @@ from holdfast.types.record import Record
 from holdfast.types.redaction import redactor, tenant_scope
 
 if TYPE_CHECKING:
-    from holdfast.runs.access import RunAccess
+    from holdfast.runs.service_protocol import RunAccess
     from holdfast.store.rows import RunRow
 
 __all__ = ["RunReader", "bare_events", "read_events", "reader_of"]

@@ -16,7 +16,7 @@ from holdfast.errors import FlowNameTakenError
 from holdfast.model.fingerprint import CODED, decode_graph, dialect_of
 from holdfast.model.graph import Graph
 from holdfast.model.input_schema import input_schema
-from holdfast.runs.access import RunAccess
+from holdfast.runs.service_protocol import RunAccess
 from holdfast.store.protocols import Store
 from holdfast.store.rows import FlowRow
 from holdfast.types.document import Document

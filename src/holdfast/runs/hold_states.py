@@ -37,9 +37,9 @@ from holdfast.types.status import RunStatus
 
 if TYPE_CHECKING:
     from holdfast.checkpoint.checkpoint import Checkpoint
-    from holdfast.runs.access import RunAccess
     from holdfast.runs.driver.services import PutHoldStates
     from holdfast.runs.encryption.store import EncryptedStore
+    from holdfast.runs.service_protocol import RunAccess
 
 FOLDER = "holds"
 _STARTS = (Kind.created, Kind.snapshot)

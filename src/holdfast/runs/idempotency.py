@@ -13,7 +13,7 @@ from holdfast.types.ids import RunId, derived_id, run_prefix
 
 if TYPE_CHECKING:
     from holdfast.model.program import Program
-    from holdfast.runs.access import RunAccess
+    from holdfast.runs.service_protocol import RunAccess
     from holdfast.store.rows import RunRow
 
 

@@ -14,7 +14,7 @@ from holdfast.types.schedule import person_behind
 from holdfast.types.status import ENDED, HoldStatus, RunStatus
 
 if TYPE_CHECKING:
-    from holdfast.runs.access import RunAccess
+    from holdfast.runs.service_protocol import RunAccess
 
 ALL = 1_000_000
 PAGE = 200

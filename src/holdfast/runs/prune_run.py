@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.checkpoint.fold import HISTORY
-from holdfast.checkpoint.read_opaque import OpaqueRegistry
+from holdfast.checkpoint.read_without_code import OpaqueRegistry
 from holdfast.errors import CheckpointCorruptError, FlowNotFoundError, RunBusyError
 from holdfast.model.fingerprint import decode_graph
 from holdfast.model.graph import Graph
@@ -24,8 +24,8 @@ from holdfast.types.retention import KEEP
 from holdfast.types.status import ENDED, RunStatus, run_label
 
 if TYPE_CHECKING:
-    from holdfast.runs.access import RunAccess
     from holdfast.runs.history.checkpoints import FoldedRun
+    from holdfast.runs.service_protocol import RunAccess
     from holdfast.store.rows import RunRow
 
 

@@ -12,7 +12,7 @@ from holdfast.runs.history.versions import reader_at
 from holdfast.types.ids import RunId, is_id
 
 if TYPE_CHECKING:
-    from holdfast.runs.access import RunAccess
+    from holdfast.runs.service_protocol import RunAccess
     from holdfast.store.rows import RunRow
 
 _FORMS = "A moment is a checkpoint's id, RUN (as it stands), RUN@12 (after record 12) or RUN@node."

@@ -11,13 +11,13 @@ from holdfast.runs.create import break_places
 from holdfast.runs.engine_moves import resume_on_engine
 from holdfast.runs.events import reader_of
 from holdfast.runs.limits.run_limits import require_entity_free
+from holdfast.store.errors import require_live
 from holdfast.store.lost_history import require_whole
-from holdfast.store.refusals import require_live
 from holdfast.store.rows import RunRow
 from holdfast.types.status import HoldStatus, RunStatus
 
 if TYPE_CHECKING:
-    from holdfast.runs.access import RunAccess
+    from holdfast.runs.service_protocol import RunAccess
     from holdfast.types.terms import Actor
 
 _ANSWERED = (HoldStatus.resolved, HoldStatus.expired)
@@ -98,7 +98,7 @@ async def resume(
     without input; else a fork of it, so that its history stays; `fork` and `rewind` always make a new run. A
     run that has completed or was cancelled does not change. Raises CheckpointNotFoundError for a checkpoint
     of another run."""
-    from holdfast.runs.branch.fork import branch
+    from holdfast.runs.fork.fork import fork_once
     from holdfast.runs.history import checkpoints
 
     if mode == "resume" and given is None:
@@ -109,7 +109,7 @@ async def resume(
             return row, False
     else:
         _, seq = await checkpoints.resolve_run(service, row.id, checkpoint)
-    return await branch(
+    return await fork_once(
         service,
         row,
         seq,

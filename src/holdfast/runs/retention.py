@@ -24,7 +24,7 @@ from holdfast.types.retention import KEEP, Retention
 from holdfast.types.status import ENDED, RunStatus
 
 if TYPE_CHECKING:
-    from holdfast.runs.access import RunAccess
+    from holdfast.runs.service_protocol import RunAccess
     from holdfast.store.rows import RunRow
 
 
@@ -243,8 +243,7 @@ class RetentionSweep:
     async def sweep(self) -> CleanupResult:
         began = self.service.store.now()
         total = await make_room(self.service, self.retention, self._swept)
-        # The time of its beginning, and only after it succeeded: what changed during the sweep is looked at
-        # again.
+        # Set only after success, to the start of the sweep: runs that changed meanwhile are looked at again.
         self._swept = began
         total.feed = await trim_feed(self.service, self.service.runtime.settings.feed_kept)
         # After the runs: deleting them removes the last references to their blobs.

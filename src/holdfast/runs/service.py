@@ -16,11 +16,11 @@ from holdfast.model.graph import Graph
 from holdfast.model.position import Position
 from holdfast.model.program import Program
 from holdfast.runs import create
-from holdfast.runs.access import RunCaches
 from holdfast.runs.driver.runtime import Runtime
 from holdfast.runs.hold_states import put_hold_states_for
 from holdfast.runs.limits.run_limits import QueuedRun
 from holdfast.runs.pending_holds import ALL, PendingRun, open_breakpoints, pending_runs
+from holdfast.runs.service_protocol import RunCaches
 from holdfast.store.rows import Claim, NewRun, RunFilter, RunRow, ThreadRow
 from holdfast.types.event import Event
 from holdfast.types.hold import HoldRow
@@ -321,7 +321,7 @@ class RunService:
     ) -> RunRow:
         """A new run from a checkpoint (an id, or a run and a record); the source does not change.
         `started_by`: who asks for it; default: the initiator of the source."""
-        from holdfast.runs.branch import fork
+        from holdfast.runs.fork import fork
 
         return await fork.fork(self, ref, seq, patch=patch, given=input, run_id=run_id, started_by=started_by)
 
@@ -336,7 +336,7 @@ class RunService:
         started_by: str | None = None,
     ) -> RunRow:
         """A fork that supersedes its source: the old run ends as cancelled, with links both ways."""
-        from holdfast.runs.branch import fork
+        from holdfast.runs.fork import fork
 
         return await fork.fork(
             self, ref, seq, patch=patch, given=input, supersede=True, run_id=run_id, started_by=started_by

@@ -9,13 +9,13 @@ from holdfast.errors import InputError, RunEndedError, RunStatusError
 from holdfast.runs.driver.load import load
 from holdfast.runs.history.versions import readers_of
 from holdfast.runs.steer_messages import MOST, SteerMessage, SteerMessages
-from holdfast.store.refusals import require_live
+from holdfast.store.errors import require_live
 from holdfast.types.status import ENDED
 from holdfast.types.text import require_text
 
 if TYPE_CHECKING:
     from holdfast.model.position import Exec
-    from holdfast.runs.access import RunAccess
+    from holdfast.runs.service_protocol import RunAccess
     from holdfast.store.rows import RunRow
 
 LONGEST: Final = 16_384

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import SettingsError
-from holdfast.model.calls.boundary import call
+from holdfast.model.user_code.boundary import call
 
 if TYPE_CHECKING:
     from holdfast.runs.node_memory import Embed

@@ -10,8 +10,8 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from holdfast.errors import SettingsError
+from holdfast.store.errors import settings_error
 from holdfast.store.protocols import Store
-from holdfast.store.settings_error import settings_error
 from holdfast.types.clock import Clock
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from typing import Any, Final, NoReturn, TypeVar, cast
 
 from holdfast import telemetry
 from holdfast.errors import StoreUnavailableError
-from holdfast.model.calls.boundary import ControlFlow
+from holdfast.model.user_code.boundary import ControlFlow
 from holdfast.store.protocols import Store
 from holdfast.telemetry import CRASH_POINTS, ENGINE_CRASH_POINTS
 

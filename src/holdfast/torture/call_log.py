@@ -14,8 +14,8 @@ from holdfast.checkpoint.json_view import jsonable
 from holdfast.errors import NotDone
 from holdfast.model.graph import Node
 from holdfast.model.program import NodeHandler, Program
-from holdfast.runs.context.calls import Suspended
 from holdfast.runs.context.context import Context
+from holdfast.runs.context.driver_protocols import Suspended
 from holdfast.runs.context.substeps import SubstepCall
 from holdfast.telemetry import current_place, on_substep
 from holdfast.torture.boundaries import AFTER, BEFORE, Watcher

@@ -109,7 +109,7 @@ class VersionBacklog(msgspec.Struct, frozen=True, kw_only=True):
 
 class WaitingRuns(msgspec.Struct, frozen=True):
     """Runs of one lane, flow and version that could be claimed. `mark`: of what they were last said to
-    wait for, '' for nothing (`store.missing_means`)."""
+    wait for, '' for nothing (`store.unserved`)."""
 
     lane: str
     flow: str

@@ -7,7 +7,7 @@ import pytest
 from holdfast.checkpoint.codec import pack, unpack
 from holdfast.checkpoint.envelope import decode_packed, encode_packed, pack_envelope
 from holdfast.checkpoint.fold import History, fold, load_history
-from holdfast.checkpoint.read_untyped import LenientRegistry
+from holdfast.checkpoint.read_without_code import LenientRegistry
 from holdfast.checkpoint.registry import TypeRegistry
 from holdfast.model.graph import Edge, Graph, GraphSpec, Node
 from holdfast.model.record_bodies import AskedBody, AttemptBody, IntentBody, StepBody, SubstepBody

@@ -20,7 +20,7 @@ def test_dialects_repeat_only_what_differs_between_them() -> None:
     first, second = ({path.stem for path in (SOURCE / "store/sql" / name).glob("*.py")} for name in DIALECTS)
     assert first & second <= OF_A_DIALECT
     shared = {path.stem for path in (SOURCE / "store/sql").glob("*.py")}
-    assert {"runs", "journal", "holds", "hold_changes", "outbox", "audit", "schedules", "store"} <= shared
+    assert {"runs", "journal", "hold_rows", "hold_changes", "outbox", "audit", "schedules", "store"} <= shared
 
 
 @pytest.mark.covers("PLAIN-SAME-05")

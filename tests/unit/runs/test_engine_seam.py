@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from holdfast.drivers.temporal.execution import ExecCalls, ExecSession
-from holdfast.runs.context.calls import ContextCalls, HandlerSession
+from holdfast.runs.context.driver_protocols import ContextCalls, HandlerSession
 from holdfast.runs.driver.context_calls import DriverCalls
 from holdfast.runs.driver.session import RunSession
 

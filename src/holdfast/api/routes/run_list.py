@@ -32,7 +32,7 @@ from holdfast.runs.preview.run_change import preview_change
 from holdfast.runs.run_query import read_run_query
 from holdfast.runs.run_view import RunWire, run_wire, shown_run, shown_runs
 from holdfast.runs.service import RunService
-from holdfast.store.refusals import require_live
+from holdfast.store.errors import require_live
 from holdfast.store.rows import RunFilter, RunRow
 from holdfast.types.hold import BREAKPOINT
 from holdfast.types.ids import HoldId

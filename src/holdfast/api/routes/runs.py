@@ -54,7 +54,7 @@ from holdfast.errors import (
     StateError,
     VersionMismatchError,
 )
-from holdfast.runs.branch.fork import branch
+from holdfast.runs.fork.fork import fork_once
 from holdfast.runs.idempotency import require_same, require_same_thread
 from holdfast.runs.pending_holds import pending_page
 from holdfast.runs.preview.run_change import RunChangePreview, preview_change
@@ -326,7 +326,7 @@ async def _branch(call: ApiCall, run: str, body: BranchRun, *, supersede: bool) 
     call.require_match(await etag_of(service, row))
     at = body.checkpoint_id if body.checkpoint_id is not None else body.seq
     seq = None if at is None else (await service.standing(row.id, at))[1]
-    made, new = await branch(
+    made, new = await fork_once(
         service,
         row,
         seq,

@@ -9,8 +9,8 @@ import msgspec
 
 from holdfast.api.schemas.common import Name, moment
 from holdfast.attractor.human_gates import Gate
+from holdfast.attractor.machine_requirements import RequiredAccess
 from holdfast.attractor.progress import RunProgress
-from holdfast.attractor.required_access import RequiredAccess
 from holdfast.frontends.dot.diagnostics import Diagnostic
 from holdfast.runs.run_view import ShownRun
 from holdfast.types.hold import HoldRow

@@ -25,7 +25,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from holdfast.agents.messages import Message
-from holdfast.agents.tool_sandbox import VARIABLE as SANDBOX
+from holdfast.agents.operator_sandbox import VARIABLE as SANDBOX
 from holdfast.attractor import run_files
 from holdfast.attractor.backends.base import (
     BackendAnswer,

@@ -36,9 +36,9 @@ from holdfast.attractor.backends.tools import (
 from holdfast.attractor.conversations import history_of
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.handlers.tool import environment
+from holdfast.attractor.machine_requirements import require_allowed
 from holdfast.attractor.outcome import StageOutcome
 from holdfast.attractor.providers import Providers
-from holdfast.attractor.required_access import require_allowed
 from holdfast.attractor.stage_effects import with_mark
 from holdfast.attractor.tool_hooks import POST, PRE, Hooks, command_of
 from holdfast.attractor.verdict import instruction

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 from holdfast.agents.coding.kit import Approvals, coding_tools
-from holdfast.agents.sandbox import Folder
+from holdfast.agents.local_sandbox import Folder
 from holdfast.agents.tools import Tool, ToolError, tool
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.handlers.tool import environment, sandbox_of, workdir_text

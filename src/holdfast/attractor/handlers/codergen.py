@@ -52,7 +52,7 @@ from holdfast.attractor.verdict import (
 )
 from holdfast.errors import RequirementsMissingError
 from holdfast.frontends.dot.document import Pipeline, Stage
-from holdfast.model.calls.boundary import call_alone
+from holdfast.model.user_code.boundary import call_alone
 
 SHOWN = 200
 """Characters of an answer that later stages see as `last_response`."""

@@ -24,11 +24,11 @@ from holdfast.attractor.handlers.codergen import prompt_of
 from holdfast.attractor.handlers.fan_in import ask_backend
 from holdfast.attractor.handlers.human import AUTO_KEY
 from holdfast.attractor.handlers.tool import workdir_text
+from holdfast.attractor.machine_requirements import SUBMITTED, is_submitted, require_allowed
 from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.attractor.processes import CHILD
-from holdfast.attractor.required_access import SUBMITTED, is_submitted, require_allowed
 from holdfast.attractor.saved_checkpoint import SavedCheckpoint, read_directory
-from holdfast.attractor.workspace_needs import WORKDIR
+from holdfast.attractor.worktree_requirements import WORKDIR
 from holdfast.errors import InputError
 from holdfast.frontends.dot.document import Pipeline
 from holdfast.frontends.dot.include import CHILD as CHILD_FILE

@@ -17,21 +17,21 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
+from holdfast.agents.operator_sandbox import sandbox_words
 from holdfast.agents.tool_environment import hide_keys, tool_environment
-from holdfast.agents.tool_sandbox import sandbox_words
 from holdfast.attractor import processes
 from holdfast.attractor.backends.base import missing_error
 from holdfast.attractor.continuation import Intent, earlier_command, write_intent
 from holdfast.attractor.directory_owner import other_owner, require_owner
 from holdfast.attractor.failures import failure_of
 from holdfast.attractor.handler import StageVisit
+from holdfast.attractor.machine_requirements import require_allowed
 from holdfast.attractor.outcome import StageOutcome, StageStatus
-from holdfast.attractor.required_access import require_allowed
 from holdfast.attractor.run_files import is_refused_here, logs_root_here, make_private, write
 from holdfast.attractor.stage_outputs import RUN
 from holdfast.attractor.status_file import forget_status, read_status, status_fields
 from holdfast.attractor.verdict import VerdictError, outcome_of
-from holdfast.attractor.workspace_needs import WORKDIR
+from holdfast.attractor.worktree_requirements import WORKDIR
 from holdfast.errors import InputError
 
 if TYPE_CHECKING:

@@ -104,7 +104,7 @@ async def diff_moments(
     store: str | None,
     json: bool,
 ) -> Exit:
-    from holdfast.reports.differences import diff_picture
+    from holdfast.reports.diff_picture import diff_picture
     from holdfast.runs.events import reader_of
 
     for part in only:

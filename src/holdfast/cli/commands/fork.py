@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from holdfast.cli.app import Code, Json, Store, Text, app, run_async
-from holdfast.cli.branch import (
+from holdfast.cli.fork_options import (
     BranchOptions,
     Input,
     Patch,
@@ -122,7 +122,7 @@ class _Forks:
         self._sets, self._at, self._flow, self._store, self._key = sets, at, flow, store, key
 
     async def describe(self, service: RunService, row: RunRow) -> list[str]:
-        from holdfast.runs.branch.fork import require_fork
+        from holdfast.runs.fork.fork import require_fork
         from holdfast.runs.preview.run_change import preview_change
 
         await self._require_not_made_here(service, row)
@@ -131,11 +131,11 @@ class _Forks:
         return (await preview_change(service, row, "fork", at=seq, actor=None)).text
 
     async def apply(self, service: RunService, row: RunRow) -> str:
-        from holdfast.runs.branch.fork import branch
+        from holdfast.runs.fork.fork import fork_once
 
         await self._require_not_made_here(service, row)
         seq, patch = await self._start(service, row)
-        made, _ = await branch(service, row, seq, patch=patch, key=self._key_of(row))
+        made, _ = await fork_once(service, row, seq, patch=patch, key=self._key_of(row))
         return made.id
 
     def _key_of(self, source: RunRow) -> str:
@@ -156,7 +156,7 @@ class _Forks:
 
     async def _start(self, service: RunService, row: RunRow) -> tuple[int, dict[str, Any] | None]:
         """The record, and the patch for the state there."""
-        from holdfast.runs.branch.patch import with_sets
+        from holdfast.runs.fork.patch import with_sets
         from holdfast.runs.history.versions import version_at
 
         source, seq = await service.find(row.id if self._at is None else f"{row.id}@{self._at}")

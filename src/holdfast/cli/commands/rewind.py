@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.cli.app import Code, Json, Store, app, run_async
-from holdfast.cli.branch import BranchOptions, Input, Moment, Patch, Resume, Sets, create_branch
+from holdfast.cli.fork_options import BranchOptions, Input, Moment, Patch, Resume, Sets, create_branch
 
 
 @app.command(

@@ -10,7 +10,7 @@ from holdfast.attractor.backends.model import ModelBackend
 from holdfast.attractor.backends.select import WAYS_OUT, ambient_backend, backend_named, backend_problems
 from holdfast.attractor.prepare import PreparedPipeline
 from holdfast.attractor.program import PipelineSetup
-from holdfast.attractor.requirements import prompting_stages
+from holdfast.attractor.worker_requirements import prompting_stages
 from holdfast.errors import InputError, SettingsError
 from holdfast.frontends.dot.document import Stage
 from holdfast.frontends.dot.model_choice import model_choice

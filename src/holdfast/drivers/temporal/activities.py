@@ -47,9 +47,9 @@ from holdfast.errors import (
     ValueTooLargeError,
     VersionMismatchError,
 )
-from holdfast.model.calls.tasks import OwnedTask
 from holdfast.model.position import Exec
 from holdfast.model.program import Program
+from holdfast.model.user_code.tasks import OwnedTask
 from holdfast.runs.driver.evidence_outbox import decode_evidence
 from holdfast.runs.driver.handler_call import HandlerCall
 from holdfast.runs.driver.retryable_errors import failure

@@ -23,7 +23,7 @@ from holdfast.model.graph import Graph, HoldSpec, Node
 from holdfast.model.position import Exec, Position, Sub
 from holdfast.model.program import Program
 from holdfast.model.record_bodies import ChunkBody, ErrorInfo, IntentBody, SubstepBody, Usage
-from holdfast.runs.context.calls import OpenContext, SubstepCall, Suspended
+from holdfast.runs.context.driver_protocols import OpenContext, SubstepCall, Suspended
 from holdfast.runs.context.emit import LOG
 from holdfast.runs.context.position_calls import PositionCalls
 from holdfast.runs.context.skills import RunSkills

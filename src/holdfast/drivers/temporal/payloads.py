@@ -14,7 +14,7 @@ import msgspec
 
 from holdfast.checkpoint import decode_body, encode_body, pack, unpack
 from holdfast.checkpoint.envelope import decode_packed, encode_packed, pack_envelope
-from holdfast.checkpoint.read_opaque import Opaque, OpaqueRegistry
+from holdfast.checkpoint.read_without_code import Opaque, OpaqueRegistry
 from holdfast.checkpoint.registry import RegisteredType, TypeRegistry
 from holdfast.engine.messages import EvidenceArrived, HandlerFinished, SubstepDoubted, SubstepEvidence
 from holdfast.errors import CheckpointCorruptError

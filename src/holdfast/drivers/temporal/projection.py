@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from holdfast.checkpoint import Blob
-from holdfast.checkpoint.read_opaque import OpaqueRegistry
+from holdfast.checkpoint.read_without_code import OpaqueRegistry
 from holdfast.drivers.temporal.notes_document import drop_notes
 from holdfast.drivers.temporal.payloads import Draft, Unwritten, Wire
 from holdfast.drivers.temporal.unavailable import while_unavailable

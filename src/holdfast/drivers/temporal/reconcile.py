@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holdfast.drivers.temporal.projection import is_driven, keep_engine
-from holdfast.engine.dataflow_mode import CannotContinueError
-from holdfast.engine.decision import Decision
+from holdfast.engine.decision import CannotContinueError, Decision
 from holdfast.engine.end import fail_run, on_handlers_stopped
 from holdfast.engine.messages import HandlersStopped
 from holdfast.errors import HoldfastError, ProjectionConflictError

@@ -20,8 +20,7 @@ with workflow.unsafe.imports_passed_through():
     from holdfast.drivers.temporal.search_attributes import STATUS
     from holdfast.drivers.temporal.workflow_nodes import WorkflowNodes
     from holdfast.engine import end
-    from holdfast.engine.dataflow_mode import CannotContinueError
-    from holdfast.engine.decision import Decision
+    from holdfast.engine.decision import CannotContinueError, Decision
     from holdfast.engine.messages import (
         BreakpointsSet,
         CancelRequested,

@@ -24,7 +24,6 @@ from holdfast.frontends.python.code import (
     shown_tree,
     update_of,
 )
-from holdfast.frontends.python.code_asks import unread_asks
 from holdfast.frontends.python.code_evaluation import CodeEvaluation, PlainDefault
 from holdfast.frontends.python.code_tests import (
     Compared,
@@ -33,6 +32,7 @@ from holdfast.frontends.python.code_tests import (
     looked_into,
     matched,
 )
+from holdfast.frontends.python.code_unread_answers import unread_asks
 from holdfast.frontends.python.functions import context_name
 from holdfast.model.checks.names import TRUTH, CodeComparison, CodeValue
 from holdfast.model.checks.value_sets import (

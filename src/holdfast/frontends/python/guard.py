@@ -15,9 +15,9 @@ from holdfast.frontends.python.code import code_fingerprint
 from holdfast.frontends.python.functions import is_coroutine
 from holdfast.frontends.python.handle import NodeHandle, node_id
 from holdfast.frontends.python.policies import DeclarationReader
-from holdfast.model.calls.boundary import call, call_plain
 from holdfast.model.guardrails import Violation, to_violation
 from holdfast.model.program import NodeHandler
+from holdfast.model.user_code.boundary import call, call_plain
 from holdfast.types.status import REPEATABLE, Effect
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import Any, Final, ParamSpec, TypeVar, cast
 
 from holdfast.errors import DirectoryUnavailableError
 from holdfast.holds.directory.base import Circle, Directory, Memberships, Person
-from holdfast.model.calls.boundary import call_alone
+from holdfast.model.user_code.boundary import call_alone
 from holdfast.telemetry import log
 from holdfast.types.clock import Clock, SystemClock
 

@@ -31,7 +31,7 @@ WebhookFormat = Literal["json", "cloudevents", "cloudevents-binary"]
 
 class Webhook(HttpChannel):
     """Posts every notice as JSON to a program. `secrets`: each signs; to rotate, add the new one beside the
-    old until the receiver has it. `format`: as it is, or as an event of CloudEvents 1.0."""
+    old until the receiver has it. `format`: Holdfast's own JSON, or a CloudEvents 1.0 event."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Webhook(HttpChannel):
 
 
 def secret_of(text: str, where: str) -> bytes:
-    """Raises SettingsError, which does not show it."""
+    """Raises SettingsError for a text that is no secret; the error does not contain the text."""
     redactor.learn(text)
     try:
         raw = b64decode(text.removeprefix(PREFIX), validate=True)
@@ -103,7 +103,7 @@ def is_signed(headers: dict[str, str], body: bytes, secrets: Sequence[bytes], no
 
 
 def event_of(notice: Notice, now: int) -> dict[str, Any]:
-    """Raw facts: a program that shows them has to escape them."""
+    """The texts are not escaped: a program that shows them has to do that."""
     data = {
         "notification_id": notice.id,
         "checkpoint_id": notice.hold,

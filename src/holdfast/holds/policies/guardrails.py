@@ -11,7 +11,7 @@ import msgspec
 from holdfast.errors import SettingsError, VetoedError
 from holdfast.holds.policies.builtin_checks import STANDARD
 from holdfast.holds.policies.facts import UNTOUCHED, facts_of_row
-from holdfast.model.calls.boundary import call_alone
+from holdfast.model.user_code.boundary import call_alone
 from holdfast.telemetry import log
 from holdfast.types.hold import HoldRow
 from holdfast.types.yes_no import approves, refusing_answer

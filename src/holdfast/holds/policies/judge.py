@@ -10,7 +10,7 @@ import msgspec
 
 from holdfast._version import __version__
 from holdfast.frontends.python.code import code_fingerprint
-from holdfast.model.calls.boundary import call_alone
+from holdfast.model.user_code.boundary import call_alone
 
 Facts = Mapping[str, Any]
 

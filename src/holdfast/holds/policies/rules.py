@@ -12,8 +12,8 @@ import msgspec
 
 from holdfast.errors import MissingNameError, NotComparableError
 from holdfast.holds.policies.facts import resolver_of
-from holdfast.model.calls.boundary import call_plain
 from holdfast.model.expr import Expr, Resolve, compile_expr
+from holdfast.model.user_code.boundary import call_plain
 from holdfast.telemetry import log
 from holdfast.types.terms import ApprovalTerms, Rung
 from holdfast.types.text import clean_text

@@ -141,6 +141,7 @@ def _put_off(row: HoldRow, now: int, until: int | None) -> HoldChange:
 
 def _asked(row: HoldRow, now: int, later: int) -> HoldChange:
     number = row.reminder_count + 1
-    # Two sweeps use the same key; a reminder that was given up does not block the next one.
+    # The number contains `remind_at`: two sweeps write the same reminder once, and one that was given up does
+    # not block the next.
     asked = message(row, outbox.REMINDED, number=f"{number}:{row.remind_at}", reminder=number)
     return HoldChange(hold=row.id, version=row.version, at=now, fields={"remind_at": later}, outbox=(asked,))

@@ -17,9 +17,9 @@ from holdfast.integrations.otel.agent_calls import AgentCall
 from holdfast.integrations.otel.facts import HoldResolved, RunEnded, RunStory, StepEnded, TimerEnded
 from holdfast.integrations.otel.metrics import FLOW, OtelMetrics
 from holdfast.integrations.otel.spans import Spans
-from holdfast.model.calls.tasks import OwnedTask
 from holdfast.model.graph import Graph
 from holdfast.model.position import Exec
+from holdfast.model.user_code.tasks import OwnedTask
 from holdfast.runs.driver.driver import Driver
 from holdfast.runs.driver.handler_call import HandlerCall
 from holdfast.runs.record_codec import RecordCodec

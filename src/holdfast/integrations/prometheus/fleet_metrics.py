@@ -11,7 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from holdfast._version import __version__
-from holdfast.model.calls.threads import threads_left_behind
+from holdfast.model.user_code.threads import threads_left_behind
 from holdfast.runs.engine_report import BUCKETS, EngineMetric, Series
 from holdfast.runs.migrate.check import LIVE
 from holdfast.runs.unserved import find_unserved

@@ -10,7 +10,7 @@ from typing import Any
 
 from holdfast.model.budget_ledger import RUN, Amounts, question_id
 from holdfast.model.record_bodies import Usage
-from holdfast.runs.context.calls import Attempt
+from holdfast.runs.context.driver_protocols import Attempt
 from holdfast.runs.driver.budget_ledger import RunLedger, Waiting
 
 

@@ -20,7 +20,7 @@ from holdfast.errors import (
 from holdfast.holds.callbacks import COMPLETED, FAILED, Callbacks
 from holdfast.model.graph import HoldSpec
 from holdfast.model.position import Sub
-from holdfast.runs.context.calls import Attempt
+from holdfast.runs.context.driver_protocols import Attempt
 from holdfast.runs.context.emit import Emitter
 from holdfast.runs.context.questions import reply_of
 from holdfast.runs.context.substeps import Numbers, require_script

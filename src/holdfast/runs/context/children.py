@@ -20,7 +20,7 @@ from holdfast.errors import (
 from holdfast.holds.permissions.starters import RunStarters
 from holdfast.model.graph import HoldSpec
 from holdfast.model.program import Program
-from holdfast.runs.context.calls import Attempt, HandlerSession
+from holdfast.runs.context.driver_protocols import Attempt, HandlerSession
 from holdfast.runs.context.message_waits import RECEIVED, MessageWaits, limited
 from holdfast.runs.context.substeps import Numbers
 from holdfast.runs.driver.load import load

@@ -1,4 +1,4 @@
-"""Branches of a script that run beside each other: `ctx.gather`, `ctx.first`, `ctx.race`, `ctx.map`.
+"""Branches of a script that run in parallel: `ctx.gather`, `ctx.first`, `ctx.race`, `ctx.map`.
 
 Each branch is a task with numbers of its own (`model.branch_ordinals`). A branch that is entered again gets
 what its calls have recorded; only what depends on arrival, such as which branch was first, is recorded here.
@@ -23,8 +23,8 @@ from holdfast.errors import (
     WaitTimeoutError,
 )
 from holdfast.model.branch_ordinals import BRANCH, outside_winner
-from holdfast.model.calls.tasks import OwnedTask
 from holdfast.model.record_bodies import ErrorInfo, SubstepBody
+from holdfast.model.user_code.tasks import OwnedTask
 from holdfast.runs.context.children import starter_of
 from holdfast.runs.context.substeps import Branch, Numbers, enter_branch, require_script
 from holdfast.runs.driver.handler_result import describe
@@ -35,7 +35,7 @@ from holdfast.types.text import clean_text
 from holdfast.types.value import FrozenDict
 
 if TYPE_CHECKING:
-    from holdfast.runs.context.calls import Attempt, HandlerSession
+    from holdfast.runs.context.driver_protocols import Attempt, HandlerSession
 
 _TIME = "time"
 _ENDED = "ended"  # in the value of a decision: how it ended

@@ -20,7 +20,7 @@ from holdfast.model.position import NAP, Exec, Sub
 from holdfast.model.record_bodies import ErrorInfo, SubstepBody, Usage
 from holdfast.runs.context.awaited import MadeCalls, awaited
 from holdfast.runs.context.budget_ledger import ContextLedger
-from holdfast.runs.context.calls import Attempt, ContextCalls, SubstepCall, Suspended
+from holdfast.runs.context.driver_protocols import Attempt, ContextCalls, SubstepCall, Suspended
 from holdfast.runs.context.emit import Emitter
 from holdfast.runs.context.facts import ContextFacts
 from holdfast.runs.context.message_waits import MessageWaits, queues_of
@@ -56,8 +56,8 @@ from holdfast.types.value import FrozenDict, freeze
 if TYPE_CHECKING:
     from concurrent.futures import Future as ThreadFuture
 
-    from holdfast.model.calls.tasks import OwnedTask
     from holdfast.model.program import ItemCall
+    from holdfast.model.user_code.tasks import OwnedTask
     from holdfast.runs.context.branch_map import MapOptions
     from holdfast.runs.context.callbacks import Callback
     from holdfast.runs.context.children import Children, ChildRun
@@ -391,7 +391,7 @@ class Context(ContextFacts):
         timeout: Any = None,
         key: str | None = None,
     ) -> list[Any]:
-        """Run branches beside each other and wait for all of them: their results, in order. A branch is a
+        """Run branches in parallel and wait for all of them: their results, in order. A branch is a
         coroutine that has not started, such as `ctx.step(...)` or `pay(ctx)`, or a function that returns one.
 
         The calls of each branch are numbered apart, so they may be recorded in any order. The node waits
@@ -406,7 +406,7 @@ class Context(ContextFacts):
 
     @awaited
     async def race(self, *branches: Any, timeout: Any = None, key: str | None = None) -> Winner:
-        """Run branches beside each other until the first one ends: its place and its result, or its error.
+        """Run branches in parallel until the first one ends: its place and its result, or its error.
         The others are stopped: their questions are withdrawn, the runs that they started are cancelled, and
         an effect outside that has begun may end. Which branch won is recorded. Otherwise as `gather`."""
         from holdfast.runs.context import combinators
@@ -541,7 +541,7 @@ class Context(ContextFacts):
         finally:
             branch.waits -= 1
             self._waiting_now -= 1
-            # Of waits beside each other the last one counts.
+            # Of waits in parallel the last one counts.
             if not self._waiting_now:
                 self.waited += (time.perf_counter_ns() - since) // 1000
 

@@ -12,7 +12,7 @@ from holdfast.checkpoint import pack
 from holdfast.checkpoint.envelope import encode_packed
 from holdfast.checkpoint.size_limit import require_emitted_size
 from holdfast.model.record_bodies import ChunkBody
-from holdfast.runs.context.calls import Attempt
+from holdfast.runs.context.driver_protocols import Attempt
 from holdfast.runs.context.substeps import inside_step
 from holdfast.types.redaction import redactor, tenant_scope
 from holdfast.types.text import require_text

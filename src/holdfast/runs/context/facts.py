@@ -8,7 +8,7 @@ from typing import Any
 from holdfast.model.graph import JoinKind, Node
 from holdfast.model.position import Exec
 from holdfast.model.secrets import outgoing
-from holdfast.runs.context.calls import ContextCalls
+from holdfast.runs.context.driver_protocols import ContextCalls
 from holdfast.store.blob.objects import Objects
 from holdfast.store.protocols import Store
 from holdfast.types.ids import RunId

@@ -9,19 +9,19 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import InputError
-from holdfast.model.calls.boundary import call as call_code
 from holdfast.model.idempotency_keys import item_key, render
 from holdfast.model.position import NAP, Sub
 from holdfast.model.program import ItemCall
-from holdfast.runs.context.calls import Attempt
+from holdfast.model.user_code.boundary import call as call_code
 from holdfast.runs.context.combinators import Branches
+from holdfast.runs.context.driver_protocols import Attempt
 from holdfast.runs.limits.item_limits import SharedLimit
 from holdfast.types.concurrency_limits import ItemLimit, StartPace
 from holdfast.types.status import Effect
 from holdfast.types.text import clean_text, require_text
 
 if TYPE_CHECKING:
-    from holdfast.runs.context.calls import HandlerSession
+    from holdfast.runs.context.driver_protocols import HandlerSession
 
 START, _ENDED = "item start", "item end"
 # The keys of the calls that are recorded for an item.

@@ -1,7 +1,7 @@
 """Waits of a script for a message: an event (`ctx.wait_for`), or the end of a child run.
 
-The wait is a hold that no person answers, in the queue of the message (`holdfast.queues.events`): the message
-is used up in the transaction that ends the wait.
+The wait is a hold that no person answers, in the queue of the message (`holdfast.queues.external_events`):
+the message is used up in the transaction that ends the wait.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from holdfast.engine.holds import with_timeout
 from holdfast.errors import HoldExpiredError, InputError, WaitTimeoutError
-from holdfast.model.calls.boundary import call as call_code
 from holdfast.model.expr import (
     MISSING,
     ExprSyntaxError,
@@ -23,7 +22,8 @@ from holdfast.model.expr import (
 )
 from holdfast.model.graph import HoldSpec
 from holdfast.model.position import Sub
-from holdfast.runs.context.calls import Attempt, HandlerSession
+from holdfast.model.user_code.boundary import call as call_code
+from holdfast.runs.context.driver_protocols import Attempt, HandlerSession
 from holdfast.runs.context.emit import Emitter
 from holdfast.runs.context.questions import reply_of, storable
 from holdfast.runs.context.substeps import Numbers, Substeps, require_script

@@ -12,7 +12,7 @@ from holdfast.engine.decision import lists_checkpoint
 from holdfast.model import idempotency_keys
 from holdfast.model.graph import Node
 from holdfast.model.position import Exec, Sub
-from holdfast.runs.context.calls import HandlerSession, SubstepCall, Suspended
+from holdfast.runs.context.driver_protocols import HandlerSession, SubstepCall, Suspended
 
 S = TypeVar("S", bound=HandlerSession)
 T = TypeVar("T")

@@ -34,7 +34,7 @@ from holdfast.model.hold_declaration import assignee_fault, decision_of, read_op
 from holdfast.model.hold_terms import Duration, HoldTermsOptions, ParsedTerms, ask_faults, read_terms
 from holdfast.model.hold_text import MAX_SHOWN, UnshowableError
 from holdfast.model.position import Sub
-from holdfast.runs.context.calls import Attempt
+from holdfast.runs.context.driver_protocols import Attempt
 from holdfast.types.hold import Option
 from holdfast.types.redaction import redactor
 from holdfast.types.terms import HoldTerms

@@ -18,11 +18,11 @@ from holdfast.errors import (
     StepTimeoutError,
 )
 from holdfast.model.branch_ordinals import decisions_of, outside_winner, segment
-from holdfast.model.calls.boundary import call, call_alone
 from holdfast.model.diagnostics import GraphProblem
 from holdfast.model.position import Sub
 from holdfast.model.record_bodies import ErrorInfo, SubstepBody, Usage
-from holdfast.runs.context.calls import Attempt, SubstepCall
+from holdfast.model.user_code.boundary import call, call_alone
+from holdfast.runs.context.driver_protocols import Attempt, SubstepCall
 from holdfast.runs.driver.handler_result import describe
 from holdfast.runs.driver.retryable_errors import is_declared
 from holdfast.telemetry import crashpoint, on_substep

@@ -25,7 +25,7 @@ from holdfast.model.budget_ledger import (
 from holdfast.model.graph import Node
 from holdfast.model.position import Exec
 from holdfast.model.record_bodies import IntentBody, Usage
-from holdfast.runs.context.calls import ContextCalls
+from holdfast.runs.context.driver_protocols import ContextCalls
 from holdfast.types.record import Kind
 from holdfast.types.value import FrozenDict
 

@@ -11,7 +11,7 @@ from holdfast.engine.messages import HandlerFinished, Message, SubstepEvidence
 from holdfast.model.graph import HoldSpec, Node
 from holdfast.model.position import Exec, Sub
 from holdfast.model.record_bodies import ChunkBody, ErrorInfo, IntentBody, SubstepBody, Usage
-from holdfast.runs.context.calls import SubstepCall
+from holdfast.runs.context.driver_protocols import SubstepCall
 from holdfast.runs.context.position_calls import PositionCalls
 from holdfast.runs.context.skills import RunSkills
 from holdfast.runs.driver.budget_ledger import RunLedger

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Protocol
 
-from holdfast.model.calls.tasks import OwnedTask
+from holdfast.model.user_code.tasks import OwnedTask
 from holdfast.runs.driver.handler_call import Disowned
 from holdfast.types.status import RunStatus
 

@@ -16,9 +16,9 @@ from holdfast.engine.decision import Decision
 from holdfast.engine.messages import HandlerFinished, Message
 from holdfast.engine.step import step
 from holdfast.errors import LeaseLostError, RequirementsMissingError, RunFileMissingError, StoreError
-from holdfast.model.calls.tasks import OwnedTask
 from holdfast.model.position import Exec
 from holdfast.model.program import Program
+from holdfast.model.user_code.tasks import OwnedTask
 from holdfast.runs.driver.context_calls import DriverCalls
 from holdfast.runs.driver.drive_outcome import DriveOutcome
 from holdfast.runs.driver.handler_call import Disowned, HandlerCall, running_task

@@ -16,9 +16,6 @@ from holdfast.errors import (
     StoreError,
     UserCodeExitError,
 )
-from holdfast.model.calls import forks
-from holdfast.model.calls.boundary import ControlFlow, absorb_own_cancel, call, to_error
-from holdfast.model.calls.tasks import OwnedTask
 from holdfast.model.child_scopes import item_key
 from holdfast.model.fingerprint import CODED, dialect_of
 from holdfast.model.graph import Node
@@ -26,8 +23,11 @@ from holdfast.model.position import SETTLED, Exec, Scope
 from holdfast.model.program import NodeHandler, Program
 from holdfast.model.record_bodies import Usage
 from holdfast.model.state_merge import check_ops
-from holdfast.runs.context.calls import ContextCalls, Suspended
+from holdfast.model.user_code import forks
+from holdfast.model.user_code.boundary import ControlFlow, absorb_own_cancel, call, to_error
+from holdfast.model.user_code.tasks import OwnedTask
 from holdfast.runs.context.context import Context
+from holdfast.runs.context.driver_protocols import ContextCalls, Suspended
 from holdfast.runs.context.node_timeout import call_in_time
 from holdfast.runs.context.thread_context import ThreadContext
 from holdfast.runs.driver import handler_result, retryable_errors

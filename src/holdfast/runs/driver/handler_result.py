@@ -14,14 +14,14 @@ from holdfast.errors import (
     StateError,
 )
 from holdfast.model.branch_deltas import Delta
-from holdfast.model.calls.boundary import call_plain
-from holdfast.model.calls.threads import run_in_thread
 from holdfast.model.frames import FrameTree
 from holdfast.model.graph import Node
 from holdfast.model.growing_lists import Segment
 from holdfast.model.guardrails import to_violation
 from holdfast.model.program import NodeHandler, Program, Router
 from holdfast.model.record_bodies import HALTED, RETRY_ASKED, ErrorInfo
+from holdfast.model.user_code.boundary import call_plain
+from holdfast.model.user_code.threads import run_in_thread
 from holdfast.runs.driver.flow_traceback import MAX_TRACEBACK, flow_traceback
 from holdfast.types.outcome import FAIL, RETRY, Outcome
 from holdfast.types.record import Op

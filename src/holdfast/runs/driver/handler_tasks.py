@@ -15,9 +15,9 @@ from holdfast.errors import (
     StoreError,
     UserCodeExitError,
 )
-from holdfast.model.calls.tasks import OwnedTask
 from holdfast.model.position import Exec, waits_inside
 from holdfast.model.record_bodies import ErrorInfo
+from holdfast.model.user_code.tasks import OwnedTask
 from holdfast.runs.driver import retryable_errors
 from holdfast.runs.driver.handler_call import OWN_CANCEL, HandlerCall
 from holdfast.runs.driver.session import HandlerTask, Place, RunSession

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
-from holdfast.engine.dataflow_mode import CannotContinueError
-from holdfast.engine.decision import Decision
+from holdfast.engine.decision import CannotContinueError, Decision
 from holdfast.engine.end import fail_run
 from holdfast.engine.messages import RunRecovered
 from holdfast.errors import HoldfastError

@@ -34,8 +34,8 @@ from holdfast.runs.driver.services import RunCreator, RunServices, ServiceOption
 from holdfast.runs.limits.run_limits import inside_limit, limit_reached_error
 from holdfast.runs.record_codec import log_records
 from holdfast.runs.recorder.recorder import RunQueue
+from holdfast.store.errors import require_live
 from holdfast.store.protocols import Store
-from holdfast.store.refusals import require_live
 from holdfast.store.rows import Claim, ClaimRequest, RunRow
 from holdfast.telemetry import crashpoint, log
 from holdfast.types.ids import RunId, new_id

@@ -14,11 +14,11 @@ from typing import Any
 from holdfast.engine.decision import Decision
 from holdfast.engine.messages import HandlerFinished, Message, SubstepDoubted
 from holdfast.errors import LeaseLostError
-from holdfast.model.calls.tasks import OwnedTask
 from holdfast.model.graph import Graph, Node
 from holdfast.model.position import Exec, Position, Sub
 from holdfast.model.program import Program
-from holdfast.runs.context.calls import OpenContext
+from holdfast.model.user_code.tasks import OwnedTask
+from holdfast.runs.context.driver_protocols import OpenContext
 from holdfast.runs.driver.load import LoadedRun
 from holdfast.runs.driver.services import RunServices
 from holdfast.runs.hold_preparation import facts_of

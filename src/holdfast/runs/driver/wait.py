@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from holdfast.engine.messages import HandlerFinished, HandlersStopped, Message, TimerFired
 from holdfast.model.position import Exec, Position
 from holdfast.runs.context.budget_ledger import ContextLedger
-from holdfast.runs.context.calls import Attempt
+from holdfast.runs.context.driver_protocols import Attempt
 from holdfast.runs.driver.handler_tasks import HandlerTasks
 from holdfast.runs.driver.park import DriverPark
 from holdfast.runs.driver.record_writer import RecordWriter

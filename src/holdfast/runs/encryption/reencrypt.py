@@ -32,8 +32,8 @@ from holdfast.types.schedule import ScheduleRow
 from holdfast.types.value import BlobRef
 
 if TYPE_CHECKING:
-    from holdfast.runs.access import RunAccess
     from holdfast.runs.encryption.store import EncryptedStore
+    from holdfast.runs.service_protocol import RunAccess
 
 BATCH = 200
 # Table -> the row whose content it keeps. The journal and the late reports have no such row.

@@ -10,7 +10,7 @@ from heapq import nlargest
 from typing import TYPE_CHECKING, Any
 
 from holdfast.errors import CheckpointNotFoundError, ConflictError
-from holdfast.runs.branch.fork import fork
+from holdfast.runs.fork.fork import fork
 from holdfast.runs.history import checkpoints
 from holdfast.runs.prune_run import prune
 from holdfast.store.rows import RunFilter

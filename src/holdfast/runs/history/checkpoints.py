@@ -35,7 +35,7 @@ from holdfast.types.record import Kind, Record, turn_of
 from holdfast.types.value import BlobRef, FrozenDict
 
 if TYPE_CHECKING:
-    from holdfast.runs.access import JournalAccess, RunAccess
+    from holdfast.runs.service_protocol import JournalAccess, RunAccess
     from holdfast.store.rows import RunRow
 
 

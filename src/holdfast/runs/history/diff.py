@@ -19,7 +19,7 @@ from holdfast.runs.history.story_loader import ANCESTORS, load_story
 from holdfast.types.ids import RunId
 
 if TYPE_CHECKING:
-    from holdfast.runs.access import RunAccess
+    from holdfast.runs.service_protocol import RunAccess
     from holdfast.store.rows import RunRow
 
 LIMIT = 1_000

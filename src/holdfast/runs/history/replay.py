@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.checkpoint import TypeRegistry, pack, unpack
-from holdfast.checkpoint.read_untyped import LenientRegistry
+from holdfast.checkpoint.read_without_code import LenientRegistry
 from holdfast.errors import CheckpointCorruptError, CheckpointNotFoundError
 from holdfast.model.graph import Graph
 from holdfast.model.migration import MIGRATED
@@ -25,7 +25,7 @@ from holdfast.runs.history.versions import RunReader, RunReaders, readers_of
 from holdfast.types.record import Kind, Record
 
 if TYPE_CHECKING:
-    from holdfast.runs.access import RunAccess
+    from holdfast.runs.service_protocol import RunAccess
     from holdfast.store.rows import RunRow
 
 

@@ -15,7 +15,7 @@ from holdfast.types.status import RunStatus
 
 if TYPE_CHECKING:
     from holdfast.checkpoint.visit import Visit
-    from holdfast.runs.access import RunAccess
+    from holdfast.runs.service_protocol import RunAccess
     from holdfast.store.rows import RunRow
 
 MOST_VISITS: Final = 500

@@ -22,7 +22,7 @@ from holdfast.types.ids import RunId
 from holdfast.types.record import Record, is_private
 
 if TYPE_CHECKING:
-    from holdfast.runs.access import RunAccess
+    from holdfast.runs.service_protocol import RunAccess
     from holdfast.store.rows import RunRow
     from holdfast.types.hold import HoldRow
 

@@ -20,7 +20,7 @@ from holdfast.runs.run_view import is_interrupted
 from holdfast.types.event import Event
 
 if TYPE_CHECKING:
-    from holdfast.runs.access import RunAccess
+    from holdfast.runs.service_protocol import RunAccess
     from holdfast.store.rows import RunRow
 
 PAGE = 5_000

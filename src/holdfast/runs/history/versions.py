@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from holdfast.checkpoint.read_untyped import LenientRegistry
+from holdfast.checkpoint.read_without_code import LenientRegistry
 from holdfast.errors import FlowNotFoundError
 from holdfast.model.fingerprint import decode_graph
 from holdfast.model.graph import Graph
@@ -20,7 +20,7 @@ from holdfast.runs.record_codec import RecordCodec
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.runs.access import JournalAccess
+    from holdfast.runs.service_protocol import JournalAccess
     from holdfast.store.rows import RunRow
 
 

@@ -22,7 +22,7 @@ from holdfast.runs.history.versions import RunReaders, readers_of
 from holdfast.types.record import Kind, Record
 
 if TYPE_CHECKING:
-    from holdfast.runs.access import RunAccess
+    from holdfast.runs.service_protocol import RunAccess
     from holdfast.store.rows import RunRow
 
 PAGE: Final = 1_000

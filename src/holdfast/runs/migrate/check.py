@@ -23,7 +23,7 @@ from holdfast.types.status import ENDED, RunStatus
 if TYPE_CHECKING:
     from holdfast.model.graph import Graph
     from holdfast.model.program import Program
-    from holdfast.runs.access import RunAccess
+    from holdfast.runs.service_protocol import RunAccess
     from holdfast.store.rows import RunRow
 
 LIVE = tuple(status for status in RunStatus if status not in ENDED)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.checkpoint import Blob, pack, spill
-from holdfast.checkpoint.read_opaque import OpaqueRegistry
+from holdfast.checkpoint.read_without_code import OpaqueRegistry
 from holdfast.errors import HoldfastError, LeaseLostError
 from holdfast.model.graph import Graph
 from holdfast.model.migration import MIGRATED, MIGRATION
@@ -34,7 +34,7 @@ from holdfast.types.status import RunStatus
 
 if TYPE_CHECKING:
     from holdfast.model.program import Program
-    from holdfast.runs.access import RunAccess
+    from holdfast.runs.service_protocol import RunAccess
     from holdfast.store.rows import Claim, RunRow
 
 _STAYS = frozenset({RunStatus.waiting, RunStatus.pending_input})

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from holdfast.errors import HoldfastError, StateError
-from holdfast.model.calls.boundary import call_plain
 from holdfast.model.frames import FrameTree
 from holdfast.model.migration import Migration, Renamed, Restate
+from holdfast.model.user_code.boundary import call_plain
 from holdfast.runs.history.graph_match import Match
 from holdfast.runs.migrate.blockers import MigrationBlocker, option_ids
 from holdfast.types.value import freeze

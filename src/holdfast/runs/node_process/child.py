@@ -18,9 +18,9 @@ from holdfast.engine.messages import HandlerFinished
 from holdfast.errors import NodeProcessError, ScriptError
 from holdfast.frontends.python.builder import FlowBuilder
 from holdfast.frontends.python.functions import is_coroutine
-from holdfast.model.calls.boundary import to_error
 from holdfast.model.position import Exec
 from holdfast.model.program import Program
+from holdfast.model.user_code.boundary import to_error
 from holdfast.runs.driver import handler_result, retryable_errors
 from holdfast.runs.node_process.message import (
     NodeAttempt,

@@ -15,10 +15,10 @@ import msgspec
 from holdfast.checkpoint import pack
 from holdfast.errors import NodeProcessError
 from holdfast.frontends.python.builder import FlowBuilder
-from holdfast.model.calls.threads import leave_running, run_in_thread
 from holdfast.model.graph import Node
-from holdfast.runs.context.calls import HandlerSession
+from holdfast.model.user_code.threads import leave_running, run_in_thread
 from holdfast.runs.context.context import Context
+from holdfast.runs.context.driver_protocols import HandlerSession
 from holdfast.runs.node_process.message import NodeAttempt, NodeRequest, read_frame, write_frame
 from holdfast.types.value import FrozenDict
 

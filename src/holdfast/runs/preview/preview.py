@@ -21,15 +21,15 @@ from holdfast.holds.forms.schema_threads import compare, is_slow
 from holdfast.model.hold_declaration import decision_for_flow
 from holdfast.model.position import Position
 from holdfast.model.program import Program
-from holdfast.runs.branch.first_records import first_records
-from holdfast.runs.branch.fork import fork_start
-from holdfast.runs.branch.patch import partitions
 from holdfast.runs.create import new_run
 from holdfast.runs.driver.driver import Driver
 from holdfast.runs.driver.load import LoadedRun
 from holdfast.runs.driver.runtime import Runtime
 from holdfast.runs.driver.settings import RunSettings
 from holdfast.runs.events import reader_of
+from holdfast.runs.fork.first_records import first_records
+from holdfast.runs.fork.fork import fork_start
+from holdfast.runs.fork.patch import partitions
 from holdfast.runs.history.checkpoints import FoldedRun, fold_to
 from holdfast.runs.hold_preparation import facts_of
 from holdfast.runs.preview.missing_fields import fit_partly, names_read, up_to_code
@@ -46,7 +46,7 @@ from holdfast.types.status import ENDED, RunStatus
 from holdfast.types.value import freeze
 
 if TYPE_CHECKING:
-    from holdfast.runs.access import RunAccess
+    from holdfast.runs.service_protocol import RunAccess
     from holdfast.types.terms import Actor
 
 PATIENCE: Final = 5.0

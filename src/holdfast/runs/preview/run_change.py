@@ -11,17 +11,17 @@ from holdfast.checkpoint.visit import Visit
 from holdfast.errors import InputError, RunEndedError
 from holdfast.model.graph import Graph
 from holdfast.model.shown_names import shown_name
-from holdfast.runs.branch.carried import fork_point
 from holdfast.runs.events import reader_of
+from holdfast.runs.fork.carried import fork_point
 from holdfast.runs.preview.outcome import PreviewEntry
 from holdfast.runs.unserved import is_unserved
-from holdfast.store.refusals import require_live
+from holdfast.store.errors import require_live
 from holdfast.types.hold import UNASKED, HoldRow
 from holdfast.types.status import ENDED, Effect, HoldStatus, RunStatus, run_label
 
 if TYPE_CHECKING:
-    from holdfast.runs.access import RunAccess
     from holdfast.runs.history.story import Story
+    from holdfast.runs.service_protocol import RunAccess
     from holdfast.store.rows import RunRow
     from holdfast.types.terms import Actor
 

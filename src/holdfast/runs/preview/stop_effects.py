@@ -1,4 +1,4 @@
-"""Stands before everything that a previewed run would do outside: it is noted, and its branch stops there."""
+"""Notes every outside effect of a previewed run instead of performing it, and stops that branch."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import msgspec
 
 from holdfast.model.graph import END, EdgeKind, Node, NodeKind
 from holdfast.model.program import NodeHandler, Program
-from holdfast.runs.context.calls import Attempt, SubstepCall
 from holdfast.runs.context.context import Context
+from holdfast.runs.context.driver_protocols import Attempt, SubstepCall
 from holdfast.runs.node_memory import FilteringMemory, MemoryBackend, select
 from holdfast.types.memory import Memory, MemoryFilter
 from holdfast.types.status import Effect

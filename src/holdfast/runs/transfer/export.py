@@ -16,7 +16,7 @@ from holdfast.runs.history.versions import spans_of
 from holdfast.runs.transfer.archive import Archive, changed_record, pack, portable_history
 
 if TYPE_CHECKING:
-    from holdfast.runs.access import RunAccess
+    from holdfast.runs.service_protocol import RunAccess
     from holdfast.store.rows import RunHistory, RunRow
 
 

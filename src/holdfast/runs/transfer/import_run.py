@@ -15,10 +15,10 @@ from holdfast.errors import (
     StoreError,
 )
 from holdfast.model.fingerprint import decode_graph, fingerprint_of
-from holdfast.runs.branch import fork
-from holdfast.runs.branch.carried import may_ask, outside_effects, require_no_repeats
 from holdfast.runs.encryption.cipher import FieldCipher
 from holdfast.runs.flow_versions import put_posted
+from holdfast.runs.fork import fork
+from holdfast.runs.fork.carried import may_ask, outside_effects, require_no_repeats
 from holdfast.runs.history import checkpoints
 from holdfast.runs.transfer.archive import (
     Archive,
@@ -37,7 +37,7 @@ from holdfast.types.status import HoldStatus
 from holdfast.types.value import BlobRef
 
 if TYPE_CHECKING:
-    from holdfast.runs.access import RunAccess
+    from holdfast.runs.service_protocol import RunAccess
     from holdfast.store.rows import RunHistory, RunRow
     from holdfast.types.hold import HoldRow
     from holdfast.types.terms import Actor

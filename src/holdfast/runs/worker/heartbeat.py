@@ -1,4 +1,5 @@
-"""The heartbeat of a worker: it registers in the fleet with its name and state, and renews that regularly.
+"""The registration of a worker in the fleet: its name and state, renewed with each heartbeat.
+
 No two live workers have the same name. The leases of its runs have their own heartbeat (`runs/driver/lease`).
 
 Nothing important depends on names: leases are fenced by their terms. They are for people, who need to

@@ -7,8 +7,8 @@ from typing import Final
 from holdfast.errors import StoreError
 from holdfast.model.fingerprint import CODED, dialect_of, requirements_in
 from holdfast.runs.unserved import live_workers, missing_of
-from holdfast.store.missing_means import missing_mark
 from holdfast.store.protocols import Store
+from holdfast.store.unserved import missing_mark
 from holdfast.telemetry import log
 from holdfast.types.clock import Clock
 

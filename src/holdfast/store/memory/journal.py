@@ -7,9 +7,9 @@ from heapq import merge, nsmallest
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from holdfast.store.errors import feed_trimmed, require_places
 from holdfast.store.memory.settle import MemorySettle
 from holdfast.store.memory.tables import MemoryTables, copy_record
-from holdfast.store.refusals import feed_trimmed, require_places
 from holdfast.telemetry import crashpoint
 from holdfast.types.event import EventRow
 from holdfast.types.record import Kind, Record

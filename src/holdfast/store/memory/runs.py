@@ -10,13 +10,13 @@ import msgspec
 
 from holdfast.errors import RunNotFoundError, RunReadOnlyError
 from holdfast.store.child_runs import require_open_parent
+from holdfast.store.errors import require_idle_entity
 from holdfast.store.fence import is_owned
 from holdfast.store.hold_transitions import RUN_DELETED_REASON
 from holdfast.store.lost_history import LOST_EVENT, loss_event, loss_message
 from holdfast.store.memory.concurrency_limits import MemoryLimits
 from holdfast.store.memory.settle import MemorySettle
 from holdfast.store.memory.tables import MemoryRun, MemoryTables
-from holdfast.store.refusals import require_idle_entity
 from holdfast.store.rows import Claim, ThreadRow
 from holdfast.types.durability import Durability
 from holdfast.types.hold import BREAKPOINT

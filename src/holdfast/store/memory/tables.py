@@ -310,7 +310,7 @@ class MemoryRun:
     migrated: int = 0
     dead: bool = False
     suspect: bool = False
-    missing_mark: str = ""  # `store.missing_means`
+    missing_mark: str = ""  # `store.unserved`
     limit: str = ""
     # Contiguous by seq: the record with seq s is records[s - records[0].seq].
     records: list[Record] = field(default_factory=list[Record])

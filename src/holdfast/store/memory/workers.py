@@ -12,7 +12,7 @@ from holdfast.store.backlog import LaneBacklog, LimitBacklog, lane_figures
 from holdfast.store.memory.concurrency_limits import MemoryLimits
 from holdfast.store.memory.holds import MemoryHolds
 from holdfast.store.memory.tables import MemoryTables
-from holdfast.store.missing_means import missing_event, missing_mark
+from holdfast.store.unserved import missing_event, missing_mark
 from holdfast.types.fleet import (
     WORKER_ROW_RETENTION,
     EndedRun,

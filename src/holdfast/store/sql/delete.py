@@ -8,7 +8,7 @@ from holdfast.store.hold_transitions import RUN_DELETED_REASON
 from holdfast.store.sql import outbox
 from holdfast.store.sql.audit import AuditEntries
 from holdfast.store.sql.connection import Conn
-from holdfast.store.sql.holds import RunRef
+from holdfast.store.sql.hold_rows import RunRef
 from holdfast.store.sql.side_changes import close_all
 
 # Tables whose keys are the run's key and a number; by the run's key; by the id of a hold.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.store.sql.connection import Conn
-from holdfast.store.sql.holds import COLUMNS, hold_row
+from holdfast.store.sql.hold_rows import COLUMNS, hold_row
 from holdfast.types.hold import Due, HoldRow
 
 _OPEN = "holds.status = 'pending' AND NOT holds.read_only"

@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.store.backlog import MAX_QUEUES, LaneBacklog, LimitBacklog, lane_figures
 from holdfast.store.rows import ClaimRequest, RunRow
-from holdfast.store.sql import due_holds, missing_means, reclaim, time_series
+from holdfast.store.sql import due_holds, reclaim, time_series, unserved
 from holdfast.store.sql.access import SqlAccess
 from holdfast.store.sql.connection import Conn, Row
 from holdfast.types.concurrency_limits import root_of
@@ -203,13 +203,13 @@ class SqlFleet(SqlAccess):
         return await self._write(reclaim.correct_ready_times, wakes=True, server_time=True)
 
     async def waiting_runs(self, versions: Sequence[str]) -> list[WaitingRuns]:
-        return await self._read(partial(missing_means.waiting_runs, versions=versions), slow=True)
+        return await self._read(partial(unserved.waiting_runs, versions=versions), slow=True)
 
     async def tell_missing(self, of: WaitingRuns, missing: Sequence[str], *, limit: int) -> int:
-        return await self._write(partial(missing_means.tell_missing, of=of, missing=missing, limit=limit))
+        return await self._write(partial(unserved.tell_missing, of=of, missing=missing, limit=limit))
 
     async def tell_taken(self, *, limit: int) -> int:
-        return await self._write(partial(missing_means.tell_taken, limit=limit))
+        return await self._write(partial(unserved.tell_taken, limit=limit))
 
     async def fleet_figures(self, *, ages: tuple[int, ...]) -> FleetFigures:
         return await self._read(partial(figures, now=self._server_time(), ages=ages), slow=True)

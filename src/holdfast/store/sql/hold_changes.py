@@ -13,7 +13,7 @@ from holdfast.store.hold_transitions import (
 )
 from holdfast.store.sql import audit, outbox, queues
 from holdfast.store.sql.connection import Conn
-from holdfast.store.sql.holds import COLUMNS, FROM, columns, hold_row
+from holdfast.store.sql.hold_rows import COLUMNS, FROM, columns, hold_row
 from holdfast.store.sql.run_inbox import add_events, put, put_with_events
 from holdfast.store.sql.side_changes import refer
 from holdfast.types.hold import ChangeRefusal, HoldChange, HoldKey, HoldRow, Note

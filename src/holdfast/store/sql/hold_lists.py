@@ -11,7 +11,7 @@ import msgspec
 
 from holdfast.store.hold_order import SHARED_ASSIGNEE, Place, Range, ranges, require_place
 from holdfast.store.sql.connection import Conn, Row
-from holdfast.store.sql.holds import COLUMNS, FROM, hold_row
+from holdfast.store.sql.hold_rows import COLUMNS, FROM, hold_row
 from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow
 from holdfast.types.status import HoldStatus
 

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from holdfast.store.sql import audit, due_holds, hold_changes, holds, outbox
+from holdfast.store.sql import audit, due_holds, hold_changes, outbox
+from holdfast.store.sql import hold_rows as holds
 from holdfast.store.sql.access import SqlAccess
 from holdfast.store.sql.connection import Conn, Row
 from holdfast.types.audit import AuditRow, NewAudit

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holdfast.errors import BlobMissingError
-from holdfast.store.refusals import require_places
+from holdfast.store.errors import require_places
 from holdfast.store.sql.connection import Conn, Row
 from holdfast.store.sql.side_changes import missing_blob, refer
 from holdfast.telemetry import crashpoint

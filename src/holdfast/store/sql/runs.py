@@ -6,12 +6,12 @@ import msgspec
 
 from holdfast.errors import BlobMissingError, RunNotFoundError, RunReadOnlyError
 from holdfast.store.child_runs import require_open_parent
-from holdfast.store.refusals import require_idle_entity
+from holdfast.store.errors import require_idle_entity
 from holdfast.store.rows import NewRun, RunFilter, RunRow, ThreadRow
 from holdfast.store.sql import concurrency_limits
 from holdfast.store.sql.audit import AuditEntries
 from holdfast.store.sql.connection import Conn, Row
-from holdfast.store.sql.holds import RunRef
+from holdfast.store.sql.hold_rows import RunRef
 from holdfast.store.sql.side_changes import apply_side, check_transitions, close_all, missing_blob
 from holdfast.types.concurrency_limits import flow_limit, root_of
 from holdfast.types.hold import BREAKPOINT

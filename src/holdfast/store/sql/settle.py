@@ -12,7 +12,7 @@ from holdfast.store.concurrency_limits import releases_lease
 from holdfast.store.fence import is_owned
 from holdfast.store.sql.audit import AuditEntries
 from holdfast.store.sql.connection import Conn, Row
-from holdfast.store.sql.holds import RunRef
+from holdfast.store.sql.hold_rows import RunRef
 from holdfast.store.sql.side_changes import apply_side, side_refusal
 from holdfast.telemetry import crashpoint
 from holdfast.types.lease import Lease

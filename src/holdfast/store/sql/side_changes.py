@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from holdfast.errors import StoreError
 from holdfast.store.child_runs import cancel_message
-from holdfast.store.sql import blobs, holds, memories, outbox, run_inbox
+from holdfast.store.sql import blobs, memories, outbox, run_inbox
+from holdfast.store.sql import hold_rows as holds
 from holdfast.store.sql.audit import AuditEntries
 from holdfast.store.sql.connection import Conn
-from holdfast.store.sql.holds import RunRef
+from holdfast.store.sql.hold_rows import RunRef
 from holdfast.types.ids import RunId
 from holdfast.types.record import Refusal, Side, VersionChange
 from holdfast.types.status import ENDED, RunStatus, may_follow

@@ -8,9 +8,10 @@ import msgspec
 
 from holdfast.errors import BlobMissingError, ConflictError
 from holdfast.store.rows import RunHistory, RunRow
-from holdfast.store.sql import holds, journal, reclaim, run_inbox
+from holdfast.store.sql import hold_rows as holds
+from holdfast.store.sql import journal, reclaim, run_inbox
 from holdfast.store.sql.connection import Conn
-from holdfast.store.sql.holds import OWN, columns
+from holdfast.store.sql.hold_rows import OWN, columns
 from holdfast.store.sql.runs import COLUMN_NAMES, FIELDS, get
 from holdfast.store.sql.side_changes import missing_blob, refer
 from holdfast.types.event import EventRow

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from holdfast.store.missing_means import missing_mark
+from holdfast.store.unserved import missing_mark
 from holdfast.types.event import EventRow
 from holdfast.types.fleet import WaitingRuns
 

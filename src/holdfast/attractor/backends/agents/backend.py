@@ -35,10 +35,10 @@ from holdfast.attractor.failures import TRANSIENT
 from holdfast.attractor.fidelity import HIGH
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.handlers.tool import ToolHandler, next_turn
+from holdfast.attractor.machine_requirements import require_allowed
 from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.attractor.preamble import preamble
 from holdfast.attractor.providers import Providers
-from holdfast.attractor.required_access import require_allowed
 from holdfast.errors import HoldfastError, InputError
 from holdfast.frontends.dot.attributes import AGENTS, PERMISSIONS
 from holdfast.frontends.dot.document import Pipeline, Stage

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import msgspec
 
 from holdfast.errors import SettingsError
-from holdfast.store.settings_error import settings_error
+from holdfast.store.errors import settings_error
 
 
 class MariadbSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.store.sql.delete import BY_KEY, OF_HOLD, OF_RUN, close_holds
-from holdfast.store.sql.holds import RunRef
+from holdfast.store.sql.hold_rows import RunRef
 from holdfast.store.sql.mariadb.dialect import MariadbConn
 from holdfast.store.sql.mariadb.statement import statement
 from holdfast.types.ids import RunId

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.store.refusals import feed_trimmed
+from holdfast.store.errors import feed_trimmed
 from holdfast.store.sql.connection import Conn
 from holdfast.types.ids import RunId
 

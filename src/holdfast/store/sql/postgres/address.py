@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 import msgspec
 
 from holdfast.errors import SettingsError
-from holdfast.store.settings_error import settings_error
+from holdfast.store.errors import settings_error
 
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,47}\Z")
 

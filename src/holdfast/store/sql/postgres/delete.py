@@ -6,7 +6,7 @@ from typing import Any
 
 from holdfast.store.sql.connection import Conn
 from holdfast.store.sql.delete import BY_KEY, OF_HOLD, OF_RUN, close_holds
-from holdfast.store.sql.holds import RunRef
+from holdfast.store.sql.hold_rows import RunRef
 from holdfast.store.sql.postgres.connect import PostgresConnection as DriverConn
 from holdfast.store.sql.postgres.connect import statement
 from holdfast.types.ids import RunId

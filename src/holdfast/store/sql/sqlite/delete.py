@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.store.sql.delete import BY_KEY, OF_HOLD, OF_RUN, close_holds
-from holdfast.store.sql.holds import RunRef
+from holdfast.store.sql.hold_rows import RunRef
 from holdfast.store.sql.sqlite.connect import Cursor, row, rows, run_now
 from holdfast.store.sql.sqlite.dialect import SqliteConn
 from holdfast.types.ids import RunId

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.store.refusals import feed_trimmed
+from holdfast.store.errors import feed_trimmed
 from holdfast.store.sql.sqlite.connect import Cursor, row, rows
 from holdfast.types.ids import RunId
 

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from holdfast.store.hold_order import SHARED_ASSIGNEE, Place, Range, ranges, require_place
-from holdfast.store.sql.holds import COLUMNS, FROM, hold_row
+from holdfast.store.sql.hold_rows import COLUMNS, FROM, hold_row
 from holdfast.store.sql.sqlite.connect import Cursor, row, rows, statement
 from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow
 from holdfast.types.status import HoldStatus

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from holdfast.store.fence import OWNED, is_owned, lease_values
 from holdfast.store.sql.audit import AuditEntries
 from holdfast.store.sql.connection import Conn
-from holdfast.store.sql.holds import RunRef
+from holdfast.store.sql.hold_rows import RunRef
 from holdfast.store.sql.side_changes import apply_rows, apply_status, side_refusal
 from holdfast.store.sql.sqlite.connect import Cursor, rows, run_now
 from holdfast.store.sql.sqlite.dialect import SqliteConn, append

@@ -1,4 +1,5 @@
-"""What runs wait for that no live worker has: what a run was told, and the events of each change."""
+"""What runs wait for that no live worker has: which change a run was last informed of, and the events of
+each change."""
 
 from __future__ import annotations
 

@@ -1,16 +1,24 @@
-"""Errors for imported history, which can be read, listed and forked but not advanced (D-36), for a reader of
-the feed that asks for trimmed rows, and for a prune that would rewrite the wrong records.
-"""
+"""Errors that all stores raise alike: for imported history, which can be read and forked but not advanced
+(D-36), a trimmed feed, a prune of wrong records, and invalid settings."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from holdfast.errors import FeedTrimmedError, RunBusyError, RunReadOnlyError, StoreError
+from holdfast.errors import FeedTrimmedError, RunBusyError, RunReadOnlyError, SettingsError, StoreError
 from holdfast.store.rows import RunRow
 from holdfast.types.concurrency_limits import is_entity
 from holdfast.types.ids import RunId
 from holdfast.types.record import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import msgspec
+
+_UNKNOWN = re.compile(r"Object contains unknown field (`[^`]*`)")
 
 
 def require_live(row: RunRow) -> None:
@@ -51,3 +59,13 @@ def require_places(horizon: int, replace: Record | None, later: Sequence[Record]
     early = [record.seq for record in later if record.seq <= horizon]
     if early:
         raise StoreError(f"Record {early[0]} is not after the horizon {horizon}.")
+
+
+def settings_error(
+    error: msgspec.ValidationError, where: str, known: Iterable[str], hint: str
+) -> SettingsError:
+    unknown = _UNKNOWN.match(str(error))
+    if unknown is None:
+        return SettingsError(f"Invalid setting for {where}: {error}.", hint=hint)
+    names = ", ".join(known)
+    return SettingsError(f"Unknown setting {unknown[1]} for {where}. Known: {names}.", hint=hint)

@@ -1,4 +1,5 @@
-"""Reading and writing back without the flow's code: values of declared types stay as they were stored."""
+"""Reading without the flow's code: `LenientRegistry` shows values of declared types as plain data;
+`OpaqueRegistry` keeps them as they were stored, so that they can be written back."""
 
 from __future__ import annotations
 
@@ -36,3 +37,18 @@ class OpaqueRegistry(TypeRegistry):
 
 def _parts(value: Opaque) -> Any:
     return value.parts
+
+
+class LenientRegistry(TypeRegistry):
+    """For reading only: a type that is not known here is shown by its fields. Never for writing back: `met`
+    says whether there was one."""
+
+    met = False
+
+    def named(self, name: str) -> RegisteredType:
+        self.met = True
+        return RegisteredType(name, object, _as_is, _as_is)
+
+
+def _as_is(value: Any) -> Any:
+    return value

@@ -24,7 +24,7 @@ from holdfast.types.record import Kind, Record
 from holdfast.types.status import Effect, HoldStatus
 
 if TYPE_CHECKING:
-    from holdfast.runs.access import RunAccess
+    from holdfast.runs.service_protocol import RunAccess
     from holdfast.store.rows import RunRow
     from holdfast.types.terms import Actor
 

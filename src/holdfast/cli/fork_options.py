@@ -18,7 +18,7 @@ from holdfast.errors import FlowNotFoundError, InputError
 from holdfast.types.status import RunStatus, run_label
 
 if TYPE_CHECKING:
-    from holdfast.runs.branch.patch import Set
+    from holdfast.runs.fork.patch import Set
     from holdfast.runs.service import RunService
     from holdfast.store.rows import RunRow
 
@@ -59,7 +59,7 @@ class BranchOptions(msgspec.Struct, frozen=True):
 
 async def create_branch(wanted: BranchOptions, *, store: str | None, json: bool) -> Exit:
     from holdfast.cli.commands.resume import resume_run
-    from holdfast.runs.branch.patch import with_sets
+    from holdfast.runs.fork.patch import with_sets
     from holdfast.runs.history.versions import version_at
 
     patch = read_patch(read_json(wanted.patch, "--patch"))
@@ -87,7 +87,7 @@ def _verb(wanted: BranchOptions) -> str:
 
 def read_patch(given: Any) -> dict[str, Any] | None:
     """`{"state": ...}` is the state that nodes see; a patch without a partition changes the state."""
-    from holdfast.runs.branch.patch import PARTITIONS
+    from holdfast.runs.fork.patch import PARTITIONS
 
     if given is None:
         return None

@@ -19,9 +19,9 @@ from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeVar
 
 from holdfast.errors import UserCodeExitError
-from holdfast.model.calls import forks
-from holdfast.model.calls.tasks import OwnedTask
-from holdfast.model.calls.threads import leave_running, run_in_thread
+from holdfast.model.user_code import forks
+from holdfast.model.user_code.tasks import OwnedTask
+from holdfast.model.user_code.threads import leave_running, run_in_thread
 from holdfast.telemetry import log
 from holdfast.types.text import clean_text
 

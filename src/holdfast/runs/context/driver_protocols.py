@@ -1,4 +1,4 @@
-"""The seam between a handler's side and the side that drives its run.
+"""The protocols between a handler's context and the side that drives its run.
 
 Contexts and the code that calls handlers know these protocols alone. The built-in driver implements them
 (`runs.driver.session`, `runs.driver.context_calls`); another engine implements them its own way.
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from holdfast.engine.messages import HandlerFinished
 from holdfast.errors import OutcomeUnknownError
-from holdfast.model.calls.boundary import ControlFlow
 from holdfast.model.graph import Graph, HoldSpec, Node, RetryPolicy
 from holdfast.model.position import Exec, Position, Sub
 from holdfast.model.program import Program
 from holdfast.model.record_bodies import ChunkBody, ErrorInfo, SubstepBody, Usage
+from holdfast.model.user_code.boundary import ControlFlow
 from holdfast.types.clock import Clock
 from holdfast.types.ids import RunId
 from holdfast.types.memory import Memory

@@ -55,7 +55,7 @@ class EffectDeclarations:
         (`NotDone`, or those in `Retry(retry_on=...)`). Then `in_doubt` decides: `ask` opens a hold and raises
         EffectInDoubtError, `fail` raises OutcomeUnknownError in every call, `retry` runs it again, for
         functions whose other side knows the key. `probe`: a function of the same arguments that finds out;
-        None or False: it did not happen; True or the result: it did.
+        None or False if it did not happen, True or the result if it did.
 
         `hold`: a person approves each effect first. True, the question (a template or function), or the
         options of `flow.hold`. Until then a call raises EffectWaitingError. `wait`: so long a call waits for
@@ -80,14 +80,14 @@ class EffectDeclarations:
             )
         _require_texts(key=key, tenant=tenant)
         if in_doubt == "probe" and probe is None:
-            raise InputError("in_doubt is 'probe', and there is none.", hint="Give probe= a function.")
+            raise InputError("in_doubt is 'probe', but no probe is given.", hint="Give probe= a function.")
 
         def declare(fn: F) -> F:
             made = EffectFunction(
                 cast("Holdfast", self), fn,
                 key=key, name=name, effect=effect, in_doubt=in_doubt, probe=probe, hold=hold, ignore=ignore,
                 tenant=tenant, started_by=started_by, policies={"retry": retry, "timeout": timeout},
-                # A key is known as long as its run: all of them are kept.
+                # A key is known only while its run is kept, so retention deletes none of them.
                 settings={"secrets": list(secrets), "types": tuple(types), "lane": lane,
                           "retention": Retention()},
             )  # fmt: skip

@@ -9,7 +9,7 @@ import sys
 from contextlib import suppress
 from typing import Any
 
-from holdfast.model.calls.tasks import OwnedTask
+from holdfast.model.user_code.tasks import OwnedTask
 
 # How many forks led to this process. A call that ends with another count than it began with ends in a child.
 count: int = 0

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.store.missing_means import missing_event, missing_mark
 from holdfast.store.sql.connection import Conn
 from holdfast.store.sql.run_inbox import add_events
+from holdfast.store.unserved import missing_event, missing_mark
 from holdfast.types.fleet import WaitingRuns
 
 _CLAIMABLE = "worker IS NULL AND status IN ('pending', 'resumable') AND NOT read_only"

@@ -28,7 +28,7 @@ KEPT_FOR: Final = 7 * 86_400 * MICROS
 """How long an event waits for a run, if its sender does not say."""
 LONGEST_KEPT: Final = 365 * 86_400 * MICROS
 _MOST_WAITING: Final = 100
-"""Runs that the sender looks at itself; a worker gives the event to any other."""
+"""Waiting runs that `send_event` offers the event to itself; a worker offers it to the others."""
 
 
 class QueueEvents(QueueOperations):
@@ -79,7 +79,8 @@ class QueueEvents(QueueOperations):
             max_attempts=0,
             retention=KEPT_FOR,
         )
-        # Without its end: a repeat comes later.
+        # The digest leaves out `expires_at`: a repeat is sent later, has another one, and must still count as
+        # the same event.
         same = msgspec.structs.replace(new, expires_at=None)
         row = await self._published(msgspec.structs.replace(new, digest=content_digest(same)))
         if row.is_open:
@@ -119,7 +120,7 @@ class QueueEvents(QueueOperations):
                 yield hold
 
     async def look(self, hold: str) -> bool:
-        """Give an open wait what is there already. Whether there was something."""
+        """Give a waiting hold a message that is there already. True if there was one."""
         row = await self.store.hold(HoldId(hold))
         if row is None or row.status is not HoldStatus.pending or row.type != CONSUME:
             return False

@@ -22,8 +22,8 @@ from holdfast.attractor.backends.model import ModelBackend
 from holdfast.attractor.backends.select import DEFAULT, SIMULATION, ambient_backend
 from holdfast.attractor.backends.tools import wanted_kits
 from holdfast.attractor.git import PROGRAM, git_fault
-from holdfast.attractor.required_access import required_access_of
-from holdfast.attractor.workspace_needs import has_worktrees
+from holdfast.attractor.machine_requirements import required_access_of
+from holdfast.attractor.worktree_requirements import has_worktrees
 from holdfast.errors import RunFileMissingError
 from holdfast.frontends.dot.document import Pipeline, Stage
 from holdfast.frontends.dot.handler_kinds import BUILT_IN, kind_of

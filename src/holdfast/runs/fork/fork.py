@@ -1,4 +1,4 @@
-"""Branching: a new run that starts at a moment of another one. The source does not change (D-35)."""
+"""A fork: a new run that starts from a checkpoint of another run, which does not change (D-35)."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.checkpoint import Blob
-from holdfast.checkpoint.read_untyped import LenientRegistry
+from holdfast.checkpoint.read_without_code import LenientRegistry
 from holdfast.errors import BlobMissingError, CheckpointNotFoundError, FlowNotFoundError, KeyReusedError
 from holdfast.holds.permissions.starters import RunStarters
 from holdfast.model.program import Program
 from holdfast.runs.answer_fields import without_answers
 from holdfast.runs.attachments import inherited_files
-from holdfast.runs.branch.carried import fork_point, require_no_repeats
-from holdfast.runs.branch.first_records import add_blobs, first_records
-from holdfast.runs.branch.patch import apply_patch, partitions
 from holdfast.runs.create import new_run
 from holdfast.runs.engine_moves import with_limit
 from holdfast.runs.events import RunReader, reader_of
+from holdfast.runs.fork.carried import fork_point, require_no_repeats
+from holdfast.runs.fork.first_records import add_blobs, first_records
+from holdfast.runs.fork.patch import apply_patch, partitions
 from holdfast.runs.history.checkpoints import FoldedRun, fold_to, resolve
 from holdfast.runs.history.versions import version_at
 from holdfast.runs.hold_states import prepare_first_holds
 from holdfast.runs.idempotency import branch_id, branch_of_key, comparable
 from holdfast.runs.limits.run_limits import limits_for_fork
 from holdfast.runs.stored_program import stored_program
-from holdfast.store.refusals import require_live
+from holdfast.store.errors import require_live
 from holdfast.store.rows import NewRun, RunRow
 from holdfast.telemetry import crashpoint
 from holdfast.types.ids import RunId, checkpoint_id, new_run_id
 from holdfast.types.record import Record
 
 if TYPE_CHECKING:
-    from holdfast.runs.access import RunAccess
+    from holdfast.runs.service_protocol import RunAccess
     from holdfast.types.terms import Actor
 
 
@@ -54,11 +54,12 @@ async def fork(
 
     `patch` has the partitions input, scratch, artifacts and diagnostics; each is merged key by key. `given`
     is short for {"input": ...}. `supersede`: the source ends as cancelled in the same transaction.
-    `started_by`: who asks for it, and so is the new run's initiator; without, the initiator of the source.
+    `started_by`: the initiator of the new run; by default that of the source.
     `actor`: the caller of a server, who becomes the initiator; decisions that they may not take along are
-    asked again (`carried.fork_point`). The initiators of the source stay initiators. `repeat_effects`: where
-    that repeats work with outside effects, they want it; else EffectsRepeatedError.
-    Where no code of the flow is loaded, its stored graph says what fits. Raises CheckpointNotFoundError,
+    asked again (`carried.fork_point`). The initiators of the source stay initiators. `repeat_effects`: the
+    caller accepts that effects outside run again; without it such a fork raises EffectsRepeatedError.
+    Where no code of the flow is loaded, the patch is checked against its stored graph. Raises
+    CheckpointNotFoundError,
     StateError for a patch that does not fit, VersionMismatchError where only another version of the flow is
     loaded, FlowNotFoundError where none is and the run holds values of the flow's own types.
     """
@@ -142,7 +143,7 @@ async def _put_starters(service: RunAccess, new: NewRun, source: RunRow, actor: 
         await starters.put_forked_by(new.tenant, new.id, actor.people)
 
 
-async def branch(
+async def fork_once(
     service: RunAccess,
     row: RunRow,
     seq: int | None,
@@ -158,12 +159,13 @@ async def branch(
     again gives the same run.
 
     `actor`: who asks, and becomes its initiator: they must not approve their own changes where initiators
-    are excluded. Raises KeyReusedError if the key was used for a branch of another run, or for one with
+    are excluded. Raises KeyReusedError if the key was used for a fork of another run, or for one with
     another patch."""
     run = None if key is None else branch_id(row, key)
     at = row.head if seq is None else seq
     if key is not None:
-        # A branch that asks again starts in a run that this one was forked from.
+        # If a decision has to be asked again, the fork may start in an ancestor of this run, to which the key
+        # belongs.
         base = row if actor is None else (await fork_point(service, row, at, actor)).run
         known = await branch_of_key(service, base, key)
         if known is not None:
@@ -186,8 +188,8 @@ async def branch(
 async def _require_same_patch(
     service: RunAccess, known: RunRow, changes: dict[str, Any], actor: Actor | None, key: str
 ) -> None:
-    """The patch is applied once more where the branch began, and the values are compared. Where the records
-    for that are gone, it counts as the same."""
+    """The patch is applied once more where the fork began, and the values are compared. If those
+    records were pruned, the request counts as the same."""
     try:
         source, at = await resolve(service, known.forked_from or "")
         if known.horizon > 0 or source.horizon > at:
@@ -200,7 +202,7 @@ async def _require_same_patch(
         return
     if _values(asked) != _values(made):
         raise KeyReusedError(
-            f"the key {key!r} was already used for run {known.id}, a branch with other changes.",
+            f"the key {key!r} was already used for run {known.id}, a fork with other changes.",
             hint="Give each request a key of its own, and the same key only to the same request.",
             run=known.id,
         )

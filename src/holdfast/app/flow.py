@@ -231,7 +231,7 @@ class Flow(AgentNodes, Generic[State]):
         if row.flow != self.name:
             raise VersionMismatchError(
                 f"{ref} is a run of flow {row.flow!r}, not of {self.name!r}.",
-                hint=f"Go on with it through the flow {row.flow!r}.",
+                hint=f"Resume it through the flow {row.flow!r}.",
                 flow=row.flow,
             )
         return row, seq

@@ -128,7 +128,7 @@ Engine = Annotated[
     str | None,
     typer.Option(
         help="Temporal cluster that drives runs, e.g. temporal://localhost:7233/default (default: "
-        "HOLDFAST_ENGINE; without, the built-in workers do)",
+        "HOLDFAST_ENGINE; if not set: the built-in workers)",
         metavar="ADDRESS",
     ),
 ]

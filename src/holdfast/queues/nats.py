@@ -315,7 +315,7 @@ class NatsTransport:
             return None
         except FAILURES as error:
             self._pulls.pop((stream, subject), None)
-            raise TransportError(f"NATS brings no messages: {reason_of(error)}.") from error
+            raise TransportError(f"NATS delivers no messages: {reason_of(error)}.") from error
         return NatsInbound(self, stream, binding, found)
 
     async def _subscribed(self, stream: str, subject: str) -> _PULL:
@@ -334,7 +334,7 @@ class NatsTransport:
             found = await js.pull_subscribe_bind(consumer=name, stream=stream)
         except FAILURES as error:
             raise TransportError(
-                f"NATS makes no consumer: {reason_of(error)}.",
+                f"NATS does not create the consumer: {reason_of(error)}.",
                 hint="If another store uses the same server, give each a prefix of its own.",
             ) from error
         self._pulls[stream, subject] = found

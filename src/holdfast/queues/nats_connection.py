@@ -206,7 +206,7 @@ class NatsConnection:
             await self._wait()
         if not self._client.is_connected:
             why = self._failed[-1] if self._failed else "no answer"
-            raise TransportError(f"no NATS server can be reached: {why}.", hint="It is tried again.")
+            raise TransportError(f"no NATS server can be reached: {why}.", hint="The connection is retried.")
         return self._client
 
     async def largest(self) -> int:

@@ -144,7 +144,7 @@ def _question(holds: list[HoldRow], now: int) -> str:
     hold = holds[0]
     more = f" ({len(holds) - 1} more)" if len(holds) > 1 else ""
     who = f" by {hold.assignee}" if hold.assignee else ""
-    return f"to be answered{who} for {human_duration(now - hold.created_at)}: {_one_line(hold.prompt)}{more}"
+    return f"unanswered{who} for {human_duration(now - hold.created_at)}: {_one_line(hold.prompt)}{more}"
 
 
 def _answers(holds: list[HoldRow]) -> list[str]:

@@ -67,5 +67,5 @@ def waiting_text(visit: Visit, now: int) -> str:
         spent = human_duration((wait.until or now) - wait.since)
         who = f" ({wait.by})" if wait.by else ""
         kind = {"person": "a person", "message": "a message", "time": "a time", "retry": "a retry"}[wait.kind]
-        parts.append(f"{kind} {spent}{who}{'' if wait.until else ', still'}")
+        parts.append(f"{kind} {spent}{who}{'' if wait.until else ' (still waiting)'}")
     return "; ".join(parts)

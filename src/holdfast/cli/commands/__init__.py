@@ -79,7 +79,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "prune": "Delete old checkpoints and ended runs.",
         "export": "Write a run with its whole history to a file.",
         "import": "Import an exported run.",
-        "promote": "Move a whole store, or runs that wait to an engine and back.",
+        "promote": "Move a whole store, or move waiting runs to an engine and back.",
         "migrate": "Update the schema of a shared store.",
         "engine": "Set up the Temporal cluster that drives runs.",
         "completion": "Print the completion script of a shell.",

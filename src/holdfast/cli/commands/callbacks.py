@@ -70,7 +70,7 @@ def fail(
 
 @group.command(epilog="Example:  holdfast callbacks heartbeat TOKEN")
 def heartbeat(token: Token, store: Store = None, json: Json = False) -> int:
-    """Tell the run that the work goes on."""
+    """Tell the run that the work is still in progress."""
     return run_async(act(lambda found, name: found.heartbeat(name), token, store=store, json=json))
 
 

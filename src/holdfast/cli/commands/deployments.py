@@ -25,7 +25,7 @@ from holdfast.types.skill import SkillPin
 group = typer.Typer(
     no_args_is_help=True,
     help="Create, list, show, delegate and revoke deployments.\n\n"
-    "A deployment is a flow under a name, with the skills it binds and on whose behalf it works.",
+    "A deployment is a flow under a name, with its skills and the person on whose behalf it works.",
     epilog="Examples:  holdfast deployments create refunds --flow refund --skill refunds@^1   ·   "
     "holdfast deployments delegate refunds user:dana@acme --until 30d   ·   "
     "holdfast run refund.py --deployment refunds",

@@ -39,7 +39,7 @@ def send(
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Send an event to the run that waits for its name and key; without one it is kept."""
+    """Send an event to the run that waits for its name and key; if there is none, the event is kept."""
     content = None if data is None else read_json(data, "the event")
     options = {"key": key, "run": run, "id": id, "keep": _micros(keep), "tenant": tenant}
     return run_async(send_event(name, content, options, store=store, json=json))

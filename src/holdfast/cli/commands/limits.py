@@ -88,7 +88,7 @@ def set_(
 
 @limits.command(epilog="Example:  holdfast limits clear flow:refund")
 def clear(name: Name, store: Store = None, json: Json = False) -> int:
-    """Remove a set limit. The flow's declared limit applies again."""
+    """Remove a limit that was set. The flow's declared limit applies again."""
     return run_async(clear_limit(name, store=store, json=json))
 
 

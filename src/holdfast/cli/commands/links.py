@@ -19,7 +19,7 @@ from holdfast.types.terms import OPERATOR, operator
 
 links = typer.Typer(
     no_args_is_help=True,
-    help="Create and revoke signed links to holds.\n\nAlso the keys that sign them.",
+    help="Create and revoke signed links to holds.\n\nIt also manages the keys that sign them.",
     epilog="Example:  holdfast links make 3fa9c1d2-0000-4000-8000-000000000000 --to user:dana@example.com",
 )
 app.add_typer(links, name="links")

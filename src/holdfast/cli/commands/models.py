@@ -30,8 +30,8 @@ def models(
 ) -> int:
     """List models with their context window and prices.
 
-    Prices are those of a million tokens. All come from the file of HOLDFAST_MODELS and from a catalogue that
-    is part of the installation. Other names are passed on to the provider as they are. Nothing is asked over
+    Prices are per million tokens. All come from the file of HOLDFAST_MODELS and from a catalogue that
+    is part of the installation. Other names are passed on to the provider as they are. Nothing is sent over
     the network.
     """
     from holdfast.attractor.providers import Providers

@@ -79,7 +79,7 @@ def promote(
     ] = False,
     json: Json = False,
 ) -> int:
-    """Move a whole store, or runs that wait to an engine and back.
+    """Move a whole store, or move waiting runs to an engine and back.
 
     A store moves between SQLite, PostgreSQL and MariaDB.
 

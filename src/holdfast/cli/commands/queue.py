@@ -200,7 +200,7 @@ def release(
 
 @message_command("dead support/reviews ID --error 'unreadable'")
 def dead(error: Error = None) -> Act:
-    """Give a message up. It is kept until it is requeued or withdrawn."""
+    """Mark a message as dead. It is kept until it is requeued or withdrawn."""
     return lambda queues, place, tenant: queues.dead(
         operator("user:local", tenant=tenant, channel="cli"), *place, frees=True, error=error
     )

@@ -116,8 +116,8 @@ def run(
     """Start a run and advance it until it ends or waits.
 
     FLOW may be a pipeline (path/to/file.dot), a document (path/to/file.yaml, path/to/file.json) or the name
-    of a deployed document (refund, refund@VERSION). Of a module and a deployed document with one name the
-    module is run; refund@current is the document.
+    of a deployed document (refund, refund@VERSION). If a module and a deployed document have one name, the
+    module is run; refund@current selects the document.
     """
     wanted = {
         "lane": lane, "priority": priority, "tenant": tenant, "run_id": run_id,

@@ -150,7 +150,7 @@ def next_(
 
 @group.command(epilog="Example:  holdfast schedules history nightly --json")
 def history(name: Name, tenant: Whose = "default", store: Store = None, json: Json = False) -> int:
-    """List what became of its last hundred starts, newest first."""
+    """List the last hundred starts with their outcomes, newest first."""
     return run_async(show_history(name, tenant, store=store, json=json))
 
 
@@ -168,7 +168,7 @@ def fill(
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Start the runs of past starts in a range that have none."""
+    """Start the missing runs of past scheduled times in a range."""
     how = {"one_by_one": one_by_one, "dry_run": dry_run, "by": by, "tenant": tenant}
     return run_async(fill_schedule(name, first, last, how, store=store, json=json))
 

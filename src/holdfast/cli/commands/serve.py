@@ -74,7 +74,7 @@ HostNames = Annotated[
 Proxies = Annotated[
     list[str] | None,
     typer.Option(
-        help="Believe X-Forwarded-For and X-Forwarded-Proto of this address or network; may be repeated",
+        help="Trust X-Forwarded-For and X-Forwarded-Proto of this address or network; may be repeated",
         metavar="ADDRESS",
     ),
 ]

@@ -104,7 +104,7 @@ def worker(
     """Run a worker that advances runs from the store.
 
     Any number of workers share one store. When a worker dies, others claim its runs once its lease has
-    expired. SIGTERM and Ctrl-C make it finish the steps that run and stop.
+    expired. On SIGTERM or Ctrl-C it finishes the running steps and stops.
     """
     terms = WorkerOptions(
         name=name,

@@ -171,7 +171,7 @@ async def store_findings(service: RunService, store: str | None, *, deep: bool) 
 
 
 def _schema(facts: StoreFacts) -> Finding:
-    text = f"its schema is number {facts.schema}, its size {facts.size / _MB:,.1f} MB"
+    text = f"schema number {facts.schema}, size {facts.size / _MB:,.1f} MB"
     if facts.unfinished:
         todo = "when every worker has this version: holdfast migrate --finish"
         return Finding("schema", WARN, f"{text}; the upgrade to it is not finished", todo)
@@ -181,11 +181,11 @@ def _schema(facts: StoreFacts) -> Finding:
 def _identity(facts: StoreFacts, file: Path) -> Finding:
     """By the mark beside the file: a deleted -wal, an emptied file, an older backup."""
     if not facts.went_back:
-        return Finding("identity", OK, "the file has everything that its mark says")
+        return Finding("identity", OK, "the file has everything that is recorded in its mark file")
     return Finding(
         "identity",
         FAIL,
-        f"the file lacks what it once had; {facts.went_back}",
+        f"the file lacks data that was acknowledged: {facts.went_back}",
         "restore a newer backup; steps after it may be repeated. If this is the file that you want, delete "
         f"{file.name}-mark",
     )

@@ -123,7 +123,7 @@ class Cluster:
                 f"the cluster at {self.address.target} has no namespace {self.address.namespace!r}.",
                 hint=f"Create it: temporal operator namespace create -n {self.address.namespace}",
             )
-        return EngineError(f"the cluster at {self.address.target} refuses us: {_first_line(error)}")
+        return EngineError(f"the cluster at {self.address.target} refuses access: {_first_line(error)}")
 
     async def _check(self, client: Client) -> None:
         """Raises EngineError for a server that is too old, RPCError for an unknown namespace."""

@@ -79,7 +79,7 @@ def _require_no_earlier(row: HoldRow, expires_at: int | None) -> None:
     decides = row.expiry_action == "default_option" and row.terms.binds_everybody
     if decides and expires_at is not None and expires_at < (row.expires_at or 0):
         raise InputError(
-            f"the deadline of hold {row.id} decides it, and cannot be before {iso(row.expires_at or 0)}.",
+            f"the deadline of hold {row.id} must not become earlier than {iso(row.expires_at or 0)}.",
             hint="Leave expires_at out, or give a later one.",
             hold=row.id,
         )

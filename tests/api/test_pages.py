@@ -576,7 +576,7 @@ async def test_decided_form_shows_its_values_and_a_returned_one_is_no_refusal(se
     text = unescape(re.sub(r"<[^>]+>", " ", await get(server, f"/holds/{hold}")))
     words = " ".join(text.split())
     assert "Decided values Amount 200 changed; proposed was 250 Reason agreed <b>" in words
-    assert "local sent an incomplete answer: a field was missing or wrong" in words
+    assert "local sent an answer that did not fit: a field was missing or wrong" in words
     assert "was not accepted" not in words
     told = [each["text"] for each in (await server.json("GET", f"/v1/holds/{hold}/history"))["items"]]
     assert "local chose “Yes” with amount 200 (proposed 250), over the API" in told

@@ -33,13 +33,13 @@ def test_people_groups_and_roles_are_listed_and_shown(firm: Cli) -> None:
 def test_somebody_leaves_a_group_joins_a_role_and_goes(firm: Cli) -> None:
     assert "Members of group:finance: sam." in firm("directory", "leave", "group:finance", "dana").out
     assert "Members of role:cfo: sam, dana." in firm("directory", "join", "role:cfo", "dana").out
-    assert firm("directory", "drop-person", "sam").code == 0
+    assert firm("directory", "delete-person", "sam").code == 0
     assert firm("directory", "list", "--json").json["roles"][0]["members"] == ["dana"]
     assert "group:finance: no members" in firm("directory", "list").err
-    assert firm("directory", "drop-person", "sam").code != 0
-    assert firm("directory", "drop-group", "group:finance").code == 0
+    assert firm("directory", "delete-person", "sam").code != 0
+    assert firm("directory", "delete-group", "group:finance").code == 0
     assert firm("directory", "list", "--json").json["groups"] == []
-    assert firm("directory", "drop-group", "group:finance").code != 0
+    assert firm("directory", "delete-group", "group:finance").code != 0
 
 
 @pytest.mark.covers("HOLD-AUTH-09")

@@ -81,7 +81,7 @@ def test_decided_form_is_shown_with_its_values_and_edits(cli: Cli, pay: str) -> 
     values = {each["field"]: each for each in cli("holds", "show", hold, "--json").json["values"]}
     assert (values["amount"]["edited"], values["note"]["value"]) == (True, "agreed")
     told = cli("holds", "history", hold).out
-    assert "sent an incomplete answer: a field was missing or wrong" in told
+    assert "sent an answer that did not fit: a field was missing or wrong" in told
     assert "not accepted" not in told
     assert re.search(r"approved with .*[Aa]mount 90 \(proposed 100\).*, on the command line", told), told
     assert cli("show", run).code == 0

@@ -93,33 +93,33 @@ def test_no_secret_is_shown_by_any_command(cli: Cli, hold: str, server: HttpServ
     assert not any(server.url in each.out + each.err for each in said)
 
 
-def test_a_channel_is_kept_for_one_tenant_and_dropped(cli: Cli, hold: str, tmp_path: Path) -> None:
+def test_a_channel_is_kept_for_one_tenant_and_deleted(cli: Cli, hold: str, tmp_path: Path) -> None:
     file = tmp_path / "chat.toml"
     file.write_text('name = "chat"\nkind = "slack"\nurl = "https://hooks.slack.example/services/x"\n')
-    assert "acme is notified through chat" in cli("notify", "put", str(file), "--tenant", "acme").out
+    assert "acme is notified through chat" in cli("notify", "set", str(file), "--tenant", "acme").out
     named = [each["name"] for each in cli("notify", "channels", "--tenant", "acme", "--json").items]
     assert "chat" in named
     assert "chat" not in cli("notify", "channels").out
-    assert "no longer notified through chat" in cli("notify", "drop", "chat", "--tenant", "acme").out
-    complains(cli("notify", "drop", "chat", "--tenant", "acme"), 2, "no channel 'chat'")
+    assert "no longer notified through chat" in cli("notify", "delete", "chat", "--tenant", "acme").out
+    complains(cli("notify", "delete", "chat", "--tenant", "acme"), 2, "no channel 'chat'")
     file.write_text('name = "chat"\nkind = "slack"\nurl = "http://10.0.0.1/x"\n')
-    complains(cli("notify", "put", str(file)), 2, "is not https")
+    complains(cli("notify", "set", str(file)), 2, "is not https")
     file.write_text('name = "mail"\nkind = "smtp"\nhost = "x"\nsender = "a@b"\n')
-    complains(cli("notify", "put", str(file)), 2, "smtp")
+    complains(cli("notify", "set", str(file)), 2, "smtp")
 
 
 @pytest.mark.covers("HOLD-NOTE-06")
 def test_a_link_is_made_for_one_person_and_revoked(cli: Cli, hold: str) -> None:
-    made = cli("links", "make", hold, "--to", "user:dana@acme.example").out.strip()
+    made = cli("links", "create", hold, "--to", "user:dana@acme.example").out.strip()
     assert made.startswith("https://holdfast.example/l/v1.")
-    assert cli("links", "make", hold[:8], "--to", "user:dana@acme.example").out.startswith("https:")
-    complains(cli("links", "make", hold, "--to", "group:finance"), 2, "is not a person")
-    complains(cli("links", "make", "nothing", "--to", "user:x"), 2, "neither a hold nor a run")
+    assert cli("links", "create", hold[:8], "--to", "user:dana@acme.example").out.startswith("https:")
+    complains(cli("links", "create", hold, "--to", "group:finance"), 2, "is not a person")
+    complains(cli("links", "create", "nothing", "--to", "user:x"), 2, "neither a hold nor a run")
     assert cli("links", "revoke", hold, "--json").json == {"hold": hold, "epoch": 2}
     (key,) = cli("links", "keys", "--json").items
     assert len(cli("links", "keys", "--rotate", "--json").items) == 2
-    assert key["key"] not in cli("links", "keys", "--drop", key["key"]).out
-    complains(cli("links", "keys", "--drop", key["key"]), 2, f"no link key {key['key']!r}")
+    assert key["key"] not in cli("links", "keys", "--delete", key["key"]).out
+    complains(cli("links", "keys", "--delete", key["key"]), 2, f"no link key {key['key']!r}")
     assert ":" in cli("links", "new-key").out
     assert cli("notify", "secret", "--json").json["secret"].startswith("whsec_")
 

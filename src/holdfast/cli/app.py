@@ -12,7 +12,7 @@ from collections.abc import Coroutine, Iterator, MutableMapping
 from copy import copy
 from functools import cache
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -20,6 +20,13 @@ from typer.main import get_command, get_command_from_info, get_command_name, get
 
 from holdfast.cli.commands import COMMANDS, GROUPS, module_of
 
+# What an option without words of its own takes, in its help.
+VALUES: Final = {
+    "flow": "NAME", "lane": "NAME", "tenant": "NAME", "template": "NAME", "node": "NODE", "stage": "NODE",
+    "host": "ADDRESS", "url": "ADDRESS", "port": "PORT", "query": "QUERY", "status": "STATUS",
+    "decision": "OPTION", "idempotency_key": "KEY", "key": "KEY", "run_id": "ID", "run": "RUN",
+    "patch": "JSON", "time": "DURATION", "every": "SECONDS", "drain": "SECONDS",
+}  # fmt: skip
 _LONGEST = max(map(len, COMMANDS))  # the texts of all groups begin in one column
 
 
@@ -78,6 +85,25 @@ class LazyGroup(TyperGroup):
 def _build(name: str) -> Any:
     """The command that the module of this name has registered with the application."""
     import_module(module_of(name))
+    command = _registered(name)
+    _name_values(command)
+    return command
+
+
+def _name_values(command: Any) -> None:
+    """Typer would show `<str>` and `<int range>`."""
+    for each in command.params:
+        if each.metavar is None and not getattr(each, "is_flag", False) and not hasattr(each.type, "choices"):
+            if each.param_type_name == "argument":
+                each.metavar = each.name.upper() if each.required else f"[{each.name.upper()}]"
+            else:
+                is_number = each.type.name.startswith(("int", "float"))
+                each.metavar = VALUES.get(each.name, "NUMBER" if is_number else "TEXT")
+    for inner in getattr(command, "commands", {}).values():
+        _name_values(inner)
+
+
+def _registered(name: str) -> Any:
     for command in app.registered_commands:
         if command.callback and (command.name or get_command_name(command.callback.__name__)) == name:
             return get_command_from_info(
@@ -177,7 +203,10 @@ Functions = Annotated[
     ),
 ]
 Code = Annotated[
-    Text, typer.Option("--flow", help="Location of the flow's code (default: where the run was started from)")
+    Text,
+    typer.Option(
+        "--flow", help="Location of the flow's code (default: where the run was started from)", metavar="FLOW"
+    ),
 ]
 
 

@@ -187,11 +187,18 @@ class HoldService(CommentMethods):
         await resolve.require_resolvable(self.ctx, actor, hold, submission, terms)
 
     async def answer(
-        self, hold: str, decision: str | None, *, data: Any = None, comment: str | None = None, by: str
+        self,
+        hold: str,
+        decision: str | None,
+        *,
+        data: Any = None,
+        comment: str | None = None,
+        by: str,
+        channel: str = "api",
     ) -> HoldRow:
         """`resolve` for operators with access to the store, in any tenant."""
         submission = Submission(decision=decision, response_data=data, comment=comment)
-        return await resolve.answer(self.ctx, hold, submission, by=by)
+        return await resolve.answer(self.ctx, hold, submission, by=by, channel=channel)
 
     async def vote(self, actor: Actor, hold: str, body: Body, **conditions: Any) -> ResolveResult:
         """The same as `resolve`, for holds that need several votes."""

@@ -174,8 +174,6 @@ async def _require_dead(service: RunAccess, run: str) -> RunRow:
         return row
     ways = {
         RunStatus.failed: f"It failed by itself: `holdfast resume {row.id[:8]}` resumes it.",
-        RunStatus.completed: "It has completed.",
-        RunStatus.cancelled: "It was cancelled.",
     }
     raise RunEndedError(
         f"run {row.id} is {run_label(row.status)}; it is not a dead letter.",

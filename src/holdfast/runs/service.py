@@ -156,9 +156,10 @@ class RunService:
         data: Any = None,
         comment: str | None = None,
         by: str = "user:local",
+        channel: str = "api",
     ) -> HoldRow:
         """Decide a hold, once. Invalid: the hold stays pending, nothing is consumed."""
-        return await self.people.answer(hold, decision, data=data, comment=comment, by=by)
+        return await self.people.answer(hold, decision, data=data, comment=comment, by=by, channel=channel)
 
     async def preview(self, hold: HoldRow, *, decision: str | None = None, data: Any = None) -> HoldPreview:
         """What each answer to an open hold would lead to, up to the next questions and outside effects;

@@ -107,6 +107,7 @@ class RunAccess(Protocol):
         data: Any = None,
         comment: str | None = None,
         by: str = "user:local",
+        channel: str = "api",
     ) -> HoldRow: ...
 
     async def cancel(self, run: str, *, reason: str = "cancelled", by: str = "user:local") -> RunRow: ...

@@ -98,7 +98,7 @@ EVENTS = {
     "node.withdrawn": EventKind("a node was announced and did not start", _TRIED),
     "node.child_failed": EventKind("a child of a map or sub-flow failed", _TRIED),
     "node.abandoned": EventKind("a node's result no longer counts: another branch won"),
-    "node.attempted": EventKind("something else happened to an attempt", _TRIED),
+    "node.attempted": EventKind("an attempt of a node changed in another way, which `reason` names", _TRIED),
     "node.step_done": EventKind("`ctx.step` inside a node has completed", _STEPPED),
     "node.step_failed": EventKind("`ctx.step` inside a node failed", _STEPPED),
     "node.step_retried": EventKind(

@@ -190,8 +190,8 @@ def test_a_policy_is_kept_in_the_store(
         return json.loads(capsys.readouterr().out) if "--json" in words else None
 
     assert said("list", "--json") == {"items": [], "next": None}
-    assert said("put", str(tmp_path / "rules.toml"), "--json") == {"name": "new", "revision": 1}
-    assert said("put", str(tmp_path / "rules.toml"), "--by", "user:dana", "--json")["revision"] == 2
+    assert said("set", str(tmp_path / "rules.toml"), "--json") == {"name": "new", "revision": 1}
+    assert said("set", str(tmp_path / "rules.toml"), "--by", "user:dana", "--json")["revision"] == 2
     (kept,) = said("list", "--json")["items"]
     assert [rule["name"] for rule in kept["rules"]] == ["small"]
     assert said("list", "--tenant", "other", "--json")["items"] == []
@@ -203,6 +203,6 @@ def test_a_policy_is_kept_in_the_store(
             return [(each.actor, each.action) for each in found if each.action.startswith("policy")]
 
     assert asyncio.run(audited()) == [("user:local", "policy_written"), ("user:dana", "policy_written")]
-    said("drop", "new")
-    said("drop", "new", code=2)
+    said("delete", "new")
+    said("delete", "new", code=2)
     assert said("list", "--json") == {"items": [], "next": None}

@@ -41,7 +41,7 @@ CASES: list[tuple[str, str, dict[str, Any], str]] = [
         "user:dana",
         "returned",
         {"action": "resolve", "code": "form_invalid", "status": 422},
-        "dana sent an incomplete answer: a field was missing or wrong",
+        "dana sent an answer that did not fit: a field was missing or wrong",
     ),
     (
         "user:eve",

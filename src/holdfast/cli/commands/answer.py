@@ -59,7 +59,7 @@ async def answer_hold(
     async with open_store_for_command(manner.store, must_exist=True) as hf:
         service = await hf.service()
         hold = await _find_hold(service, which)
-        decided = await service.answer(hold.id, decision, data=data, comment=comment, by=by)
+        decided = await service.answer(hold.id, decision, data=data, comment=comment, by=by, channel="cli")
         if not go_on:
             _print_answer(decided, decision, manner)
             return Exit.ok

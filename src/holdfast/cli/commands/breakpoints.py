@@ -136,7 +136,7 @@ def _print_continued(done: list[HoldRow], runs: Sequence[str], store: str | None
 
 async def _continue(service: RunService, hold: HoldRow, by: str) -> HoldRow | None:
     try:
-        return await service.answer(hold.id, "continue", by=by)
+        return await service.answer(hold.id, "continue", by=by, channel="cli")
     except HoldDecidedError:
         return None  # another caller was faster: it continues already
 

@@ -83,8 +83,10 @@ def add_person(
     return run_async(save_person(given, tenant, store=store, json=json))
 
 
-@group.command("drop-person", epilog="Example:  holdfast directory drop-person dana")
-def drop_person(who: Who, tenant: Whose = "default", store: Store = None, json: Json = False) -> int:
+@group.command("delete-person", epilog="Example:  holdfast directory delete-person dana")
+def delete_person_command(
+    who: Who, tenant: Whose = "default", store: Store = None, json: Json = False
+) -> int:
     """Remove a person from the directory and all groups and roles."""
     return run_async(delete_person(who, tenant, store=store, json=json))
 
@@ -131,10 +133,12 @@ def leave(
     return run_async(leave_circle(circle, who, tenant, store=store, json=json))
 
 
-@group.command("drop-group", epilog="Example:  holdfast directory drop-group group:finance")
-def drop_group(circle: CircleName, tenant: Whose = "default", store: Store = None, json: Json = False) -> int:
+@group.command("delete-group", epilog="Example:  holdfast directory delete-group group:finance")
+def delete_group(
+    circle: CircleName, tenant: Whose = "default", store: Store = None, json: Json = False
+) -> int:
     """Delete a group or role. Its open holds go to admins."""
-    return run_async(drop_circle(circle, tenant, store=store, json=json))
+    return run_async(delete_circle(circle, tenant, store=store, json=json))
 
 
 @group.command(
@@ -233,7 +237,7 @@ async def delete_person(who: str, tenant: str, *, store: str | None, json: bool)
     async with _open_store(store) as opened:
         if not await Registrar(opened).drop_person(tenant, who):
             raise NotFoundError(f"{who!r} is not in the directory.", hint="`holdfast directory list`")
-    print_entry({"dropped": who}, f"{who} is removed from the directory.", json=json)
+    print_entry({"deleted": who}, f"{who} is removed from the directory.", json=json)
     return Exit.ok
 
 
@@ -265,13 +269,13 @@ async def leave_circle(circle: str, who: str, tenant: str, *, store: str | None,
     return _print_circle(circle, changed, json=json)
 
 
-async def drop_circle(circle: str, tenant: str, *, store: str | None, json: bool) -> Exit:
+async def delete_circle(circle: str, tenant: str, *, store: str | None, json: bool) -> Exit:
     from holdfast.holds.directory.admin import Registrar
 
     async with _open_store(store) as opened:
         if not await Registrar(opened).drop_circle(tenant, circle):
             raise NotFoundError(f"{circle!r} is not in the directory.", hint="`holdfast directory list`")
-    print_entry({"dropped": circle}, f"{circle} is removed from the directory.", json=json)
+    print_entry({"deleted": circle}, f"{circle} is removed from the directory.", json=json)
     return Exit.ok
 
 

@@ -58,7 +58,9 @@ def import_(
         ),
     ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Advance that fork in this process")] = False,
-    flow: Annotated[Text, typer.Option(help="Location of the flow's code, for --as-new-run")] = None,
+    flow: Annotated[
+        Text, typer.Option(help="Location of the flow's code, for --as-new-run", metavar="FLOW")
+    ] = None,
     tenant: Annotated[Text, typer.Option(help="Tenant (default: as in the file)")] = None,
     thread: Annotated[
         list[str] | None, typer.Option(help="LangGraph: only this thread; repeatable", metavar="ID")

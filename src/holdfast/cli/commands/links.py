@@ -20,14 +20,14 @@ from holdfast.types.terms import OPERATOR, operator
 links = typer.Typer(
     no_args_is_help=True,
     help="Create and revoke signed links to holds.\n\nIt also manages the keys that sign them.",
-    epilog="Example:  holdfast links make 3fa9c1d2-0000-4000-8000-000000000000 --to user:dana@example.com",
+    epilog="Example:  holdfast links create 3fa9c1d2-0000-4000-8000-000000000000 --to user:dana@example.com",
 )
 app.add_typer(links, name="links")
 Hold = Annotated[str, typer.Argument(help="Hold id or a unique prefix of it", metavar="HOLD")]
 
 
-@links.command(epilog="Example:  holdfast links make HOLD --to user:dana@example.com --for 2d")
-def make(
+@links.command(epilog="Example:  holdfast links create HOLD --to user:dana@example.com --for 2d")
+def create(
     hold: Hold,
     to: Annotated[str, typer.Option(help="Person the link is for: user:NAME", metavar="WHO")],
     view: Annotated[bool, typer.Option("--view", help="Read-only link: it cannot decide")] = False,
@@ -48,11 +48,11 @@ def revoke(hold: Hold, by: By = "user:local", store: Store = None, json: Json = 
 
 @links.command(
     epilog="Examples:  holdfast links keys   ·   holdfast links keys --rotate   ·   "
-    "holdfast links keys --drop 1f2e3d4c"
+    "holdfast links keys --delete 1f2e3d4c"
 )
 def keys(
     rotate: Annotated[bool, typer.Option("--rotate", help="Create a new key; it signs from now on")] = False,
-    drop: Annotated[
+    delete: Annotated[
         Text, typer.Option(help="Delete this key; its links become invalid", metavar="KEY")
     ] = None,
     tenant: OfTenant = "default",
@@ -60,7 +60,7 @@ def keys(
     json: Json = False,
 ) -> int:
     """List the keys that sign links, newest first. Secrets are not shown."""
-    return run_async(keys_of_links(tenant, rotate=rotate, drop=drop, store=store, json=json))
+    return run_async(keys_of_links(tenant, rotate=rotate, delete=delete, store=store, json=json))
 
 
 @links.command("new-key", epilog="Example:  holdfast links new-key")
@@ -113,7 +113,7 @@ async def revoke_links(hold: str, by: str, *, store: str | None, json: bool) -> 
 
 
 async def keys_of_links(
-    tenant: str, *, rotate: bool, drop: str | None, store: str | None, json: bool
+    tenant: str, *, rotate: bool, delete: str | None, store: str | None, json: bool
 ) -> Exit:
     from holdfast.holds.links.keys import LinkKeys
 
@@ -121,8 +121,8 @@ async def keys_of_links(
         keys = LinkKeys(await hf.open())
         if rotate:
             await keys.rotate(tenant)
-        if drop is not None:
-            await keys.drop(tenant, drop)
+        if delete is not None:
+            await keys.drop(tenant, delete)
         found = await keys.kept(tenant)
         fixed = keys.are_fixed
     if json:

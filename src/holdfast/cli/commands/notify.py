@@ -44,8 +44,8 @@ def channels(tenant: OfTenant = "default", store: Store = None, json: Json = Fal
     return run_async(list_channels(tenant, store=store, json=json))
 
 
-@notify.command(epilog="Example:  holdfast notify put chat.toml --tenant acme")
-def put(
+@notify.command("set", epilog="Example:  holdfast notify set chat.toml --tenant acme")
+def set_(
     file: Annotated[
         Path, typer.Argument(help="TOML: name, kind (slack, teams, webhook), url, ...", metavar="FILE")
     ],
@@ -54,18 +54,18 @@ def put(
     json: Json = False,
 ) -> int:
     """Store a channel for a tenant. Its address must not be internal."""
-    return run_async(put_channel(file, tenant, store=store, json=json))
+    return run_async(set_channel(file, tenant, store=store, json=json))
 
 
-@notify.command(epilog="Example:  holdfast notify drop chat --tenant acme")
-def drop(
+@notify.command(epilog="Example:  holdfast notify delete chat --tenant acme")
+def delete(
     channel: Annotated[str, typer.Argument(help="The channel's name", metavar="CHANNEL")],
     tenant: OfTenant = "default",
     store: Store = None,
     json: Json = False,
 ) -> int:
     """Delete a tenant's channel."""
-    return run_async(drop_channel(channel, tenant, store=store, json=json))
+    return run_async(delete_channel(channel, tenant, store=store, json=json))
 
 
 @notify.command("test", epilog="Example:  holdfast notify test mail --to me@example.com")
@@ -126,7 +126,7 @@ async def list_channels(tenant: str, *, store: str | None, json: bool) -> Exit:
     return Exit.ok
 
 
-async def put_channel(file: Path, tenant: str, *, store: str | None, json: bool) -> Exit:
+async def set_channel(file: Path, tenant: str, *, store: str | None, json: bool) -> Exit:
     from holdfast.holds.notify.settings import read_tenant_spec
 
     spec = read_tenant_spec(file)
@@ -139,7 +139,7 @@ async def put_channel(file: Path, tenant: str, *, store: str | None, json: bool)
     return Exit.ok
 
 
-async def drop_channel(name: str, tenant: str, *, store: str | None, json: bool) -> Exit:
+async def delete_channel(name: str, tenant: str, *, store: str | None, json: bool) -> Exit:
     async with open_store_for_command(store, must_exist=True) as hf:
         await (await _deliverer(hf)).channels.drop(tenant, name)
     if json:

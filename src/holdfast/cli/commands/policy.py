@@ -74,8 +74,8 @@ def list_(tenant: Whose = None, store: Store = None, json: Json = False) -> int:
     return run_async(show_policies(tenant, store=store, json=json))
 
 
-@group.command(epilog="Example:  holdfast policy put rules.toml")
-def put(
+@group.command("set", epilog="Example:  holdfast policy set rules.toml")
+def set_(
     file: Annotated[str, typer.Argument(help="Rules in TOML, JSON or YAML", metavar="FILE")],
     by: By = "user:local",
     tenant: Whose = None,
@@ -86,8 +86,8 @@ def put(
     return run_async(save_policy(file, by, tenant, store=store, json=json))
 
 
-@group.command(epilog="Example:  holdfast policy drop refunds")
-def drop(
+@group.command(epilog="Example:  holdfast policy delete refunds")
+def delete(
     name: Annotated[str, typer.Argument(help="Policy name", metavar="NAME")],
     by: By = "user:local",
     tenant: Whose = None,
@@ -202,7 +202,7 @@ async def delete_policy(name: str, by: str, tenant: str | None, *, store: str | 
     async with open_store_for_command(store, must_exist=True) as hf:
         await drop_policy(await hf.open(), tenant or DEFAULT_TENANT, name, by=by)
     if json:
-        print_json({"name": name, "dropped": True})
+        print_json({"name": name, "deleted": True})
     else:
         print_line(f"Policy {name} is deleted.")
     return Exit.ok

@@ -48,7 +48,9 @@ Name = Annotated[str, typer.Argument(help="Schedule name", metavar="NAME")]
 Whose = Annotated[str, typer.Option("--tenant", help="Tenant")]
 FlowAddress = Annotated[
     str,
-    typer.Option("--flow", help="FILE[:NAME], module[:NAME], or the name of a flow in the store"),
+    typer.Option(
+        "--flow", help="FILE[:NAME], module[:NAME], or the name of a flow in the store", metavar="FLOW"
+    ),
 ]
 Cron = Annotated[
     Text, typer.Option(help='minute hour day month weekday: "0 9 * * mon-fri"; @daily', metavar="CRON")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.app import Json, Store, Tenant, app, run_async
+from holdfast.cli.app import Json, Store, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.console import print_json, print_line
@@ -18,7 +18,7 @@ from holdfast.cli.output.console import print_json, print_line
 )
 def sign_out(
     subject: Annotated[str, typer.Argument(help="Person: user:NAME", metavar="WHO")],
-    tenant: Tenant = "default",
+    tenant: Annotated[str, typer.Option(help="Tenant of the sessions")] = "default",
     store: Store = None,
     json: Json = False,
 ) -> int:

@@ -53,11 +53,11 @@ class ResolveResult(msgspec.Struct, frozen=True):
     replay: bool = False
 
 
-async def answer(ctx: HoldContext, hold: str, submission: Submission, *, by: str) -> HoldRow:
+async def answer(ctx: HoldContext, hold: str, submission: Submission, *, by: str, channel: str) -> HoldRow:
     """`resolve` for operators with access to the store, in any tenant."""
     row = await ctx.find(hold)
     # The tenant of the hold: access to the store itself is access to all tenants.
-    actor = operator(require_name(by), tenant=row.tenant)
+    actor = operator(require_name(by), tenant=row.tenant, channel=channel)
     return (await resolve(ctx, actor, hold, submission, ResolveConditions(), found=row)).row
 
 

@@ -160,7 +160,7 @@ def _had_ended(first: str, row: HoldRow | None) -> str:
 
 def _returned(who: str, data: dict[str, Any]) -> str:
     code = str(data.get("code"))
-    return f"{who} sent an incomplete answer: {REFUSALS.get(code, code.replace('_', ' '))}"
+    return f"{who} sent an answer that did not fit: {REFUSALS.get(code, code.replace('_', ' '))}"
 
 
 def _to_date(who: str, data: dict[str, Any]) -> str:

@@ -57,13 +57,13 @@ async def load(
         first = await store.last_snapshot(run, last)
         records = [] if first is None else await store.read(run, first=first, last=upto)
     if not records:
-        raise CheckpointNotFoundError(f"run {run} has no checkpoint at or before {upto}")
+        raise CheckpointNotFoundError(f"run {run} has no checkpoint at or before {upto}.")
     blobs = await blobs.of_run(run)
     pos = await begin(graph, codec, run, records[0], store, blobs)
     for record in records[1:]:
         await fetch_and_apply(graph, pos, record, decode_body(codec, run, record), blobs, codec)
     if upto is not None and pos.head != upto:
-        raise CheckpointNotFoundError(f"run {run} has no record {upto}; its last is {pos.head}")
+        raise CheckpointNotFoundError(f"run {run} has no record {upto}; its last one is {pos.head}.")
     return LoadedRun(pos, len(records) - 1)
 
 

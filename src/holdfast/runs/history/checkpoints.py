@@ -127,7 +127,7 @@ async def resolve(service: RunAccess, ref: str, seq: int | None = None) -> tuple
     """The run and record that a checkpoint id (or a run and a seq) names. Raises CheckpointNotFoundError."""
     if seq is not None:
         row = await service.get(ref)
-        return _within(row, seq, f"run {row.id} has no record {seq}; its last is {row.head}")
+        return _within(row, seq, f"run {row.id} has no record {seq}; its last one is {row.head}.")
     missing = f"there is no checkpoint {ref!r} in this store."
     if is_id(ref):
         hold = await service.store.hold(HoldId(ref))

@@ -113,8 +113,8 @@ def _unreachable(error: BaseException, where: str) -> HoldfastError:
     if is_lost(error):
         return StoreUnavailableError(
             f"The database {where} cannot be reached: {_text(error) or 'it took too long'}.",
-            hint="Check that the server runs and that its address is right; what was not acknowledged may be "
-            "called again.",
+            hint="Check that the server runs and that its address is right; a call that was not acknowledged "
+            "can be repeated.",
             away=True,
         )
     return StoreError(f"A statement failed in the database {where}: {_text(error)}.")

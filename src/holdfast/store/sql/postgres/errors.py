@@ -120,8 +120,8 @@ def _unreachable(error: BaseException, where: str) -> HoldfastError:
     if isinstance(error, (*CONNECTION_ERRORS, asyncpg.InternalClientError, TimeoutError)):
         return StoreUnavailableError(
             f"The database {where} cannot be reached: {_reason(error)}.",
-            hint="Check that the server runs and that its address is right; what was not acknowledged may be "
-            "called again.",
+            hint="Check that the server runs and that its address is right; a call that was not acknowledged "
+            "can be repeated.",
             away=True,
         )
     return StoreError(f"A statement failed in the database {where}: {error}.")

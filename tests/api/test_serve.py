@@ -10,7 +10,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -325,3 +325,25 @@ def test_server_without_a_worker_has_metrics_of_the_fleet_and_health(tmp_path: P
         assert "holdfast_http_requests_total{" in own
         assert "holdfast_worker_busy_runs" not in whole + own
         assert server.end() == 0
+
+
+@pytest.mark.covers("SAFE-STORE-01")
+@pytest.mark.parametrize("options", [(), ("--no-worker", "--lease", "1s")], ids=["worker", "no_worker"])
+def test_server_ends_when_its_file_is_removed(tmp_path: Path, options: tuple[str, ...]) -> None:
+    with served(tmp_path, "--drain", "600", *options) as server:
+        server.ready()
+        with server.client() as client:
+            run = started(client, "asks")
+            with client.stream("GET", f"/v1/runs/{run}/stream") as stream:
+                lines = stream.iter_lines()
+                next(lines)
+                (tmp_path / "s.db").unlink()
+                with suppress(httpx2.TransportError):  # it may have ended
+                    assert client.get("/readyz").status_code == 503
+                    assert client.post("/v1/runs", json={"flow": "asks"}).status_code == 503
+                for _ in lines:
+                    pass
+        assert server.child.wait(PATIENCE) == 4
+        told = server.errors.read_text()
+        assert told.rstrip().splitlines()[-1].startswith("holdfast: The file")
+        assert "Traceback" not in told

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import ctypes
 import json
@@ -20,6 +21,7 @@ from holdfast.store.protocols import Store
 from holdfast.store.rows import ClaimRequest
 from holdfast.store.sql.sqlite.identity import LOG_BEGINS, FileIdentity
 from holdfast.testing.conformance.kit import StoreKit
+from tests.deadlines import HANG
 from tests.fleet.test_doctor_fleet import findings
 
 pytestmark = pytest.mark.anyio
@@ -241,13 +243,7 @@ async def test_store_whose_log_was_emptied_keeps_what_its_file_has(tmp_path: Pat
 @pytest.mark.covers("SAFE-STORE-01")
 @pytest.mark.parametrize("fault", [removed, log_emptied], ids=lambda each: each.__name__)
 async def test_worker_stops_when_its_file_is_gone(tmp_path: Path, fault: Callable[[Path], None]) -> None:
-    flow = Flow("f", effect="pure")
-
-    @flow.node
-    async def node(s: dict) -> dict:
-        return {}
-
-    file = tmp_path / "h.db"
+    flow, file = one_step(), tmp_path / "h.db"
     async with Holdfast(f"sqlite:{file}") as hf:
         service = await hf.service()
         worker = Worker(flow, on=hf, poll=0.01)
@@ -262,13 +258,18 @@ async def test_worker_stops_when_its_file_is_gone(tmp_path: Path, fault: Callabl
 # ---------------------------------------------------------------------- while no process had it open
 
 
-async def with_history(file: Path, runs: int = 1) -> None:
+def one_step() -> Flow:
     flow = Flow("f", effect="pure")
 
     @flow.node
     async def node(s: dict) -> dict:
         return {}
 
+    return flow
+
+
+async def with_history(file: Path, runs: int = 1) -> None:
+    flow = one_step()
     async with Holdfast(f"sqlite:{file}") as hf:
         for _ in range(runs):
             await flow.run({}, on=hf)
@@ -276,6 +277,32 @@ async def with_history(file: Path, runs: int = 1) -> None:
 
 def older_backup(file: Path) -> None:
     shutil.copy(file.with_suffix(".backup"), file)
+
+
+@pytest.mark.covers("SAFE-STORE-02")
+@pytest.mark.parametrize("noticed_by", ["another process", "itself"])
+async def test_worker_stops_when_an_older_backup_is_copied_into_its_file(
+    tmp_path: Path, noticed_by: str
+) -> None:
+    """Everything was in the file, nothing in its log."""
+    file = tmp_path / "h.db"
+    await with_history(file)
+    shutil.copy(file, file.with_suffix(".backup"))
+    await with_history(file, runs=2)
+    async with Holdfast(f"sqlite:{file}") as hf:
+        worker = Worker(one_step(), on=hf)
+        store = await hf.open()
+        if noticed_by == "itself":
+            store._save_mark()
+            mark_of(file).unlink()
+        with contextlib.closing(apsw.Connection(str(file))) as other:
+            other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        older_backup(file)
+        with pytest.raises(StoreReplacedError, match="was overwritten"):
+            async with asyncio.timeout(HANG):
+                await worker.serve()
+    if noticed_by == "another process":
+        assert (await findings(f"sqlite:{file}"))["identity"]["state"] == "fail"
 
 
 def emptied_while_closed(file: Path) -> None:

@@ -34,6 +34,7 @@ class ServerState:
         self.store: Store | None = None
         self.wrong = "its store is not open yet"
         self.draining = False
+        self.logged: list[str] = []
 
     async def missing(self) -> list[str]:
         """The reasons why it is not ready; empty if it is."""
@@ -66,7 +67,6 @@ class ReadinessApp:
         self.app = app
         self.standing = standing
         self.may_know = may_know
-        self._logged: list[str] = []
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -92,12 +92,12 @@ class ReadinessApp:
     async def _readiness(self, scope: Scope) -> Response:
         missing = await self.standing.missing()
         if not missing:
-            self._logged = []
+            self.standing.logged = []
             return _json_response(200, {"ready": True})
         # Once for each reason: a probe asks every few seconds.
-        if missing != self._logged:
+        if missing != self.standing.logged:
             log.warning("not ready: %s", "; ".join(missing))
-            self._logged = missing
+            self.standing.logged = missing
         shows = self.may_know is not None and await self.may_know(HTTPConnection(scope))
         return _json_response(503, {"ready": False, **({"missing": missing} if shows else {})})
 

@@ -15,7 +15,7 @@ import msgspec
 from holdfast.api.schemas.history import node_states
 from holdfast.checkpoint.checkpoint import Checkpoint, checkpoint_status
 from holdfast.checkpoint.json_view import jsonable
-from holdfast.errors import FeedTrimmedError, HoldfastError
+from holdfast.errors import FeedTrimmedError, HoldfastError, StoreMovedError
 from holdfast.runs.history.checkpoints import make_checkpoint
 from holdfast.runs.service import RunService
 from holdfast.telemetry import log
@@ -45,10 +45,12 @@ class Projector:
         self.pause = pause
 
     async def serve(self) -> None:
-        """Until cancelled."""
+        """Until cancelled. Raises StoreMovedError."""
         while self.which != "none":
             try:
                 more = await self.sweep()
+            except StoreMovedError:
+                raise
             except HoldfastError as error:
                 log.warning("checkpoints could not be written for SQL, retrying later: %s", error)
                 more = False

@@ -149,6 +149,23 @@ async def test_application_starts_without_its_store_and_is_not_ready(unused_port
             pass
 
 
+@pytest.mark.covers("SAFE-STORE-01")
+@pytest.mark.parametrize("worker", [True, False])
+async def test_application_is_not_ready_when_the_file_of_its_store_is_removed(
+    tmp_path: Path, worker: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "h.db"
+    hf = Holdfast(f"sqlite:{file}")
+    async with serving(application(FastAPI, hf, worker={"poll": 0.01} if worker else False)) as client:
+        assert (await client.get("/desk/readyz")).status_code == 200
+        file.unlink()
+        async with asyncio.timeout(HANG):
+            while worker and "its worker ended: The file" not in caplog.text:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        assert (await client.get("/desk/readyz")).status_code == 503
+        assert (await client.post("/desk/v1/runs", json={"flow": "hello"})).status_code == 503
+
+
 @pytest.fixture
 def unused_port() -> int:
     with socket.socket() as found:

@@ -305,7 +305,7 @@ class ServeRunner:
             try:
                 await self._until_over(listening, self._work)
             finally:
-                self.serving.stop()
+                self._drain()
                 self._work.cancel()
                 await asyncio.gather(listening, self._work, return_exceptions=True)
                 if self.worker is not None:
@@ -346,15 +346,18 @@ class ServeRunner:
         # From here on requests are answered, and find the flows in the store.
         self.standing.store = await self.hf.open()
         await self._greet([flow for _, flow in carried])
-        tasks = [asyncio.create_task(Projector(service, self.wanted.projection).serve())]
-        if self.worker is None:
-            tasks.append(asyncio.create_task(self._reaper(service).serve()))
+        works = self._reaper(service) if self.worker is None else self.worker
+        working = asyncio.create_task(works.serve())
+        projecting = asyncio.create_task(Projector(service, self.wanted.projection).serve())
         try:
-            await (asyncio.gather(*tasks) if self.worker is None else self.worker.serve())
+            await asyncio.wait((working, projecting), return_when=asyncio.FIRST_COMPLETED)
+            if projecting.done():
+                projecting.result()
+            await working
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            working.cancel()
+            projecting.cancel()
+            await asyncio.gather(working, projecting, return_exceptions=True)
 
     def _reaper(self, service: RunService) -> Reaper:
         """Without a worker of its own: runs whose workers are all gone become resumable all the same."""
@@ -391,11 +394,14 @@ class ServeRunner:
             self.serving.stop(now=True)
             return
         log.info("draining: running requests and steps may finish")
+        self._drain()
+        self._ending = [asyncio.ensure_future(each) for each in self._stopping()]
+
+    def _drain(self) -> None:
         self.standing.draining = True
         # Streams stay open for an hour; without this the drain would always last until its limit.
         self.door.close_streams()
         self.serving.stop()
-        self._ending = [asyncio.ensure_future(each) for each in self._stopping()]
 
     def _stopping(self) -> list[Awaitable[None]]:
         if self.worker is not None and self.standing.store is not None:

@@ -64,6 +64,7 @@ class _Life:
         self.worker = Worker(*flows, ask_people, on=hf, **options) if worker or worker == {} else None
         self._opening: asyncio.Task[None] | None = None
         self._draining: asyncio.Task[None] | None = None
+        self._working: asyncio.Task[None] | None = None
 
     async def start(self, *, require_store: bool) -> None:
         """Raises StoreError; not for a store that is away, unless it is required."""
@@ -85,9 +86,20 @@ class _Life:
             self.hf.register(flow.program())
             await service.store_flow(flow.program())
         if self.worker is not None:
-            await self.worker.__aenter__()
+            await self.worker.arrive()
+            self._working = asyncio.create_task(self.worker.serve())
+            self._working.add_done_callback(self._worker_ended)
         # From here on requests are answered.
         self.state.standing.store = await self.hf.open()
+
+    def _worker_ended(self, working: asyncio.Task[None]) -> None:
+        """The server is not ours to end: its probes and its log say that it has no worker any more."""
+        error = None if working.cancelled() else working.exception()
+        if error is not None:
+            self.state.standing.store = None
+            self.state.standing.wrong = f"its worker ended: {error}"
+            self.state.standing.logged = [self.state.standing.wrong]
+            log.error("not ready: %s", self.state.standing.wrong)
 
     async def _open_later(self) -> None:
         try:
@@ -112,7 +124,7 @@ class _Life:
 
     async def end(self) -> None:
         self.drain()
-        waiting = [task for task in (self._opening, self._draining) if task is not None]
+        waiting = [task for task in (self._opening, self._draining, self._working) if task is not None]
         if self._opening is not None:
             self._opening.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from holdfast.errors import StoreError
+from holdfast.errors import StoreError, StoreMovedError
 from holdfast.store.protocols import Store
 from holdfast.store.rows import RunRow
 from holdfast.telemetry import log
@@ -91,8 +91,8 @@ class Reaper:
         return stale
 
     async def serve(self) -> None:
-        """Until cancelled. After an outage every worker may extend its leases first: those that expired while
-        the store was unavailable are not deaths (D-33)."""
+        """Until cancelled. Raises StoreMovedError. After an outage every worker may extend its leases first:
+        those that expired while the store was unavailable are not deaths (D-33)."""
         while True:
             try:
                 if self._away:
@@ -103,6 +103,8 @@ class Reaper:
                     # succeeds even after they expired.
                     await self.clock.sleep(self.every * 1.5)
                 await self.sweep()
+            except StoreMovedError:
+                raise
             except StoreError as error:
                 self._away = True
                 log.warning("the reaper could not reach the store: %s", error)

@@ -205,6 +205,8 @@ class RunWorker:
         while True:
             try:
                 await duty()
+            except StoreMovedError:
+                return  # the worker meets it too, and ends with it
             except Exception:
                 log.exception("a background task of the worker failed and starts again")
             await self.runtime.clock.sleep(RESTART_PAUSE)
@@ -239,7 +241,14 @@ class RunWorker:
     async def __aenter__(self) -> RunWorker:
         await self.arrive()
         self._serving = asyncio.create_task(self.serve())
+        # The caller gets the error when the block ends, which may be much later.
+        self._serving.add_done_callback(self._log_end)
         return self
+
+    def _log_end(self, serving: asyncio.Task[None]) -> None:
+        error = None if serving.cancelled() else serving.exception()
+        if error is not None:
+            log.error("the worker %s ended: %s", self.presence.name, error)
 
     async def __aexit__(self, *_exc: object) -> None:
         await self.stop()

@@ -100,6 +100,7 @@ class FileIdentity:
         self._wal: File | None = None
         self._log = -1  # a descriptor of the log
         self._connections = WeakSet[Connection]()
+        self._position: StorePosition | None = None
         self.log_size = 0
 
     def adopt(self, connection: Connection) -> Connection:
@@ -140,6 +141,15 @@ class FileIdentity:
             self._log = os.open(self._wal_path, os.O_RDONLY | os.O_CLOEXEC)
         if file != self._file or log_file != self._wal or size == 0:
             raise self._explain()
+
+    def check_position(self, found: StorePosition, mark: StoreMark | None) -> None:
+        """Raises StoreReplacedError if the database went back since the last call, or since another process
+        wrote the mark, which was read before."""
+        for known in (self._position, mark and mark.position):
+            missing = found.lacks(known) if known else ""
+            if missing:
+                raise _replaced(self._path, f"was overwritten ({missing})")
+        self._position = found
 
     def close(self) -> None:
         if self._log >= 0:

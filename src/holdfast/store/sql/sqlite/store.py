@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary, WeakSet
 import apsw
 import msgspec
 
-from holdfast.errors import StoreError
+from holdfast.errors import StoreError, StoreReplacedError
 from holdfast.store.blob.local import LocalBlobs
 from holdfast.store.change_signal import ChangeSignal
 from holdfast.store.concurrency_limits import releases_lease, wait_until_open
@@ -52,6 +52,7 @@ from holdfast.store.sql.sqlite.readers import SqliteReaders
 from holdfast.store.sql.sqlite.settle import park, settle
 from holdfast.store.sql.sqlite.writer import SqliteWriter, WriterBusy, transact
 from holdfast.store.sql.store import SqlStore
+from holdfast.telemetry import log
 from holdfast.types.acknowledged import AcknowledgedState
 from holdfast.types.clock import Clock, SystemClock
 from holdfast.types.durability import Durability
@@ -112,20 +113,31 @@ class SqliteStore(SqlStore):
         return await self._changes.wait(wait_until_open(timeout, self._opens_at, self._now()))
 
     def _save_mark(self) -> None:
-        """Only for the file that is open: another one has its own history."""
-        with contextlib.suppress(StoreError):
-            self._identity.check()
-            known, found = read_mark(self._settings.path), self._readers.read(position)
-            write_mark(self._settings.path, StoreMark(position=found, lost=known.lost if known else ""))
+        """Only for the file that is open: another one has its own history. Raises StoreReplacedError."""
+        self._identity.check()
+        known, found = read_mark(self._settings.path), self._readers.read(position)
+        # An older backup that was copied into the file: its place and its log are still the same.
+        self._identity.check_position(found, known)
+        write_mark(self._settings.path, StoreMark(position=found, lost=known.lost if known else ""))
 
     async def put_worker(self, worker: WorkerRow, ttl: int) -> WorkerRow | None:
         holder = await super().put_worker(worker, ttl)
-        self._save_mark()
+        try:
+            self._save_mark()
+        except StoreReplacedError:
+            raise
+        except StoreError as error:
+            log.debug("the mark of %s was not written: %s", self._settings.path, error)
         return holder
+
+    async def workers(self) -> list[WorkerRow]:
+        self._identity.check()  # health probes ask for them
+        return await super().workers()
 
     async def close(self) -> None:
         if not self._closed:
-            self._save_mark()
+            with contextlib.suppress(StoreError):
+                self._save_mark()
         self._closed = True
         self._readers.close()
         await asyncio.to_thread(self._close_writers)

@@ -63,6 +63,7 @@ TARGETS: dict[str, Target] = {
     "T-turns": Target(most=3.0),
     "T-worktrees": Target(most=2.0),
     "X-cpu": Target(most=1.3),
+    "X-sdk": Target(most=1.0),
     "Y-small-sqlite": Target(most=0.7),
     "Y-small-postgres": Target(most=0.6),
     "Y-appends": Target(most=0.3),

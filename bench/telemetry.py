@@ -61,6 +61,30 @@ async def _run(
     return took
 
 
+async def _by_the_sdk(rounds: int = 2000) -> float:
+    """Seconds of the processor for what a program would call for a step, in the usual way: a span with its
+    attributes, two histograms and a counter."""
+    tracers = TracerProvider(shutdown_on_exit=False)
+    tracers.add_span_processor(BatchSpanProcessor(_Discards()))
+    meters = MeterProvider([InMemoryMetricReader()], shutdown_on_exit=False)
+    tracer, meter = tracers.get_tracer("bench"), meters.get_meter("bench")
+    took, settle = meter.create_histogram("took", "s"), meter.create_histogram("settle", "s")
+    steps = meter.create_counter("steps")
+    named = {f"holdfast.attribute{n}": "a text of some size" if n % 2 else n for n in range(12)}
+    series = {"flow": "line", "node": "n", "outcome": "success"}
+    began = process_time()
+    for _ in range(rounds):
+        tracer.start_span("step", attributes=named).end()
+        took.record(0.001, series)
+        settle.record(0.001)
+        steps.add(1, series)
+    tracers.force_flush()
+    used = process_time() - began
+    tracers.shutdown()
+    meters.shutdown()
+    return used / rounds
+
+
 def row_x(plan: Plan) -> list[Line]:
     return asyncio.run(_row_x(plan))
 
@@ -77,13 +101,22 @@ async def _row_x(plan: Plan) -> list[Line]:
         plain=lambda: processor_time(traced=False, mode="barrier"),
         traced=lambda: processor_time(traced=True, mode="barrier"),
         left_out=lambda: processor_time(traced=True, mode="barrier", sampler=DEFAULT_OFF),
+        by_the_sdk=_by_the_sdk,
     )
+    added = [traced - plain for traced, plain in zip(least["traced"], least["plain"], strict=True)]
     by_plain = ratios(found["traced"], found["plain"])
     return [
         line("X", "processor time of a step with telemetry, strict", by_plain, "x without", target="X-cpu"),
         line("X", "processor time of a step with telemetry, strict", found["traced"], "us", scale=1e6),
         line("X", "processor time of a step without, strict", found["plain"], "us", scale=1e6),
         line("X", "the same, barrier", ratios(least["traced"], least["plain"]), "x without"),
+        line(
+            "X",
+            "what telemetry adds to a step, barrier",
+            ratios(added, least["by_the_sdk"]),
+            "x the same calls of the SDK",
+            target="X-sdk",
+        ),
         line(
             "X",
             "the same, barrier, traces that are not sampled",

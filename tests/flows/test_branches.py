@@ -216,6 +216,20 @@ async def decided(ctx: Context) -> None:
         await asyncio.sleep(0)
 
 
+@pytest.mark.covers("USERS-RACE")
+async def test_a_timeout_whose_wait_fails_is_not_over(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(*_given: Any) -> None:
+        raise OSError("no timer is left")
+
+    async def code(ctx: Context) -> Any:
+        monkeypatch.setattr(Context, "sleep", broken)
+        return await ctx.race(ctx.ask("Approve?", options=["yes"]), timeout="1h")
+
+    result = await script(code).run({}, on=await place.hf())
+    assert result.error is not None
+    assert result.error.type == "OSError"
+
+
 @pytest.mark.covers("USERS-GATHER")
 async def test_an_effect_of_a_loser_that_has_begun_is_recorded_and_nothing_follows_it(place: Place) -> None:
     did: list[str] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from tests.flows.test_two_folds import assert_alike
 pytestmark = pytest.mark.anyio
 
 
-def dozing(log: list[str], seconds: float = 3600) -> Flow:
+def dozing(log: list[str], seconds: Any = 3600) -> Flow:
     flow = Flow("dozing", effect="read")
 
     @flow.script
@@ -122,8 +123,21 @@ async def test_a_fork_amid_a_sleep_sleeps_for_itself(place: Place) -> None:
     assert forked.completed
 
 
-@pytest.mark.parametrize("seconds", [-1, float("nan"), float("inf"), "1h", None, True])
-async def test_what_is_no_number_of_seconds_is_refused(place: Place, seconds: Any) -> None:
+@pytest.mark.parametrize("hour", ["1h", "PT60M", "3600", timedelta(hours=1)])
+async def test_a_sleep_takes_what_other_times_of_a_flow_take(place: Place, hour: Any) -> None:
+    flow = dozing([], hour)
+    result = await flow.run(on=await place.hf())
+    place.clock.advance(minutes=59)
+    assert (await flow.resume(result.run_id, on=await place.hf())).state is not None
+    assert result.status is RunStatus.waiting
+    for _ in range(2):
+        place.clock.advance(hours=1)
+        result = await flow.resume(result.run_id, on=await place.hf())
+    assert result.completed
+
+
+@pytest.mark.parametrize("seconds", [-1, "-1s", float("nan"), float("inf"), "1bh", "soon", None, True, []])
+async def test_what_is_no_length_of_time_is_refused(place: Place, seconds: Any) -> None:
     flow = dozing([], seconds)
     result = await flow.run(on=await place.hf())
     assert result.error is not None

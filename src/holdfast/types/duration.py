@@ -151,7 +151,8 @@ def _read(value: str | int | float | timedelta) -> timedelta:
         return value
     if isinstance(value, str):
         return _read_text(value)
-    if isinstance(value, bool) or value != value:
+    # What a caller gives is not always of these types.
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
         raise DurationError("it is not a number of seconds", text=_shown(value))
     return timedelta(seconds=value)
 

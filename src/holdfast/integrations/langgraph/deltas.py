@@ -11,6 +11,8 @@ from typing import Final
 
 import msgspec
 
+from holdfast.integrations.langgraph.checksums import checksum
+
 SHORTEST: Final = 32
 """Bytes: a range that is shorter is written out."""
 _NEAR: Final = 1 << 16
@@ -35,15 +37,17 @@ class ValueDelta(msgspec.Struct, frozen=True, array_like=True):
 _decoder = msgspec.msgpack.Decoder(ValueDelta)
 
 
-def delta_of(old: bytes, new: bytes, crc: int | None = None) -> bytes | None:
-    """How `new` differs from `old`; None where that is not under half the size of `new`. `crc`: of `new`, if
-    the caller has it."""
+def delta_of(old: bytes, new: bytes, old_crc: int = 0) -> tuple[bytes, int] | None:
+    """How `new` differs from `old`, and its checksum; None where that is not under half the size of `new`.
+    `old_crc`: if the caller has it."""
     parts = _parts(old, new)
     literal = sum(len(part) for part in parts if isinstance(part, bytes))
     if literal * 2 >= len(new):
         return None
-    data = msgspec.msgpack.encode(ValueDelta(len(new), zlib.crc32(new) if crc is None else crc, parts))
-    return data if len(data) * 2 < len(new) else None
+    crc = checksum(old, old_crc, parts) if old_crc else None
+    crc = zlib.crc32(new) if crc is None else crc
+    data = msgspec.msgpack.encode(ValueDelta(len(new), crc, parts))
+    return (data, crc) if len(data) * 2 < len(new) else None
 
 
 def apply_delta(old: bytes, data: bytes) -> bytes:

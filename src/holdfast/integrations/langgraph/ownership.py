@@ -16,7 +16,13 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
-from holdfast.errors import ConflictError, HoldfastError, LeaseLostError, ThreadOwnedError
+from holdfast.errors import (
+    ConflictError,
+    HoldfastError,
+    LeaseLostError,
+    StoreUnavailableError,
+    ThreadOwnedError,
+)
 from holdfast.integrations.langgraph.portal import LoopThread
 from holdfast.integrations.langgraph.private_names import Invocation, idle_streams
 from holdfast.store.protocols import Store
@@ -88,6 +94,12 @@ class ThreadOwners:
     ) -> ThreadClaim:
         """Raises ThreadOwnedError. `nested`: the loop of a subgraph, which joins that of its graph.
         `invocation`: the claim is given up at its end."""
+        if self._closed:
+            # Nothing would renew the claim, or release it.
+            raise StoreUnavailableError(
+                f"thread {thread!r} cannot be written to: its saver is closed.",
+                hint="Invoke the graph inside the `with` of HoldfastSaver.open.",
+            )
         joined = self.owned.get(thread) or (self._live.get(thread) if nested else None)
         if joined is not None:
             return joined

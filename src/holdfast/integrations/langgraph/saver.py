@@ -60,6 +60,7 @@ from holdfast.types.graph_thread import (
 )
 from holdfast.types.hold import HoldRow
 from holdfast.types.retention import Retention
+from holdfast.types.text import require_text as require_tenant
 
 T = TypeVar("T")
 
@@ -106,6 +107,10 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
         _require_no_pickle(self.serde)
         if ownership not in ("auto", "off"):
             raise SettingsError(f"ownership is {ownership!r}.", hint="It is `auto` or `off`.")
+        if isinstance(hf, str):
+            raise SettingsError("HoldfastSaver is given an address.", hint="Use HoldfastSaver.open(address).")
+        if not require_tenant(tenant, "tenant"):
+            raise InputError("tenant is empty.", hint="Leave it out, or give it a value.")
         self.holdfast = hf
         self.tenant = tenant
         self._fenced = ownership == "auto"

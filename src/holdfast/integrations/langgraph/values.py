@@ -5,6 +5,8 @@ What a checkpoint refers to is in its body: small values themselves, of larger o
 
 from __future__ import annotations
 
+import itertools
+import os
 import secrets
 import threading
 import zlib
@@ -52,7 +54,7 @@ class CheckpointBody(msgspec.Struct, frozen=True, array_like=True):
 
 class StoredValue(msgspec.Struct, frozen=True):
     """A value as it is remembered. `whole`: the size of the last one in its chain that is stored whole;
-    `deltas`, `number_of_deltas`: of the differences since. `crc`: of the data, once it was computed."""
+    `deltas`, `number_of_deltas`: of the differences since. `crc`: of the data; 0 if it is not known."""
 
     ref: ValueRef
     data: bytes
@@ -63,6 +65,18 @@ class StoredValue(msgspec.Struct, frozen=True):
 
 
 _body = msgspec.msgpack.Decoder(CheckpointBody)
+_numbers = itertools.count(1)
+
+
+def _draw_numbers() -> None:
+    """Of rows of values: one after the other from a random one on, so that no other process has them, and
+    rows that are stored together are side by side in the file."""
+    global _numbers
+    _numbers = itertools.count(secrets.randbits(62) + 1)
+
+
+_draw_numbers()
+os.register_at_fork(after_in_child=_draw_numbers)
 
 
 def read_body(data: bytes) -> CheckpointBody:
@@ -78,13 +92,15 @@ def store_value(
 ) -> tuple[StoredValue, GraphValueRow | None]:
     """How a new version of a value is stored; `before` is the one that it may be stored as differences of."""
     kind, data = value[0], bytes(value[1])
-    crc = zlib.crc32(data)
     if len(data) <= IN_ROW:
-        return StoredValue(ValueRef(kind, version, data=data), data, len(data), crc=crc), None
-    number = secrets.randbits(62) + 1
+        return StoredValue(ValueRef(kind, version, data=data), data, len(data), crc=zlib.crc32(data)), None
+    number = next(_numbers)
     ref = ValueRef(kind, version, number=number)
-    delta = None if before is None or before.ref.number is None else delta_of(before.data, data, crc)
-    if delta is not None and before is not None:
+    found = None
+    if before is not None and before.ref.number is not None:
+        found = delta_of(before.data, data, before.crc)
+    if found is not None and before is not None:
+        delta, crc = found
         deltas, count = before.deltas + len(delta), before.number_of_deltas + 1
         read = before.whole + deltas
         if count < MOST_DELTAS and deltas < len(data) and read <= _MOST_READ * len(data):
@@ -94,7 +110,7 @@ def store_value(
     if small is not None:
         ref = msgspec.structs.replace(ref, number=-number)
     row = GraphValueRow(number=ref.number or 0, channel=channel, data=data if small is None else small)
-    return StoredValue(ref, data, len(data), crc=crc), row
+    return StoredValue(ref, data, len(data), crc=zlib.crc32(data) if found is None else found[1]), row
 
 
 def rebuild(refs: Mapping[str, ValueRef], rows: Iterable[GraphValueRow]) -> dict[str, StoredValue | str]:

@@ -276,6 +276,8 @@ async def run_branches(
         while len(outcomes) < len(todo):
             name, outcome = await call.next()
             if name == _TIME:
+                if outcome.error is not None:
+                    raise outcome.error  # the wait has failed: the time is not over
                 call.decide("", "timeout")
                 over = True
                 break

@@ -12,7 +12,7 @@ import time
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from holdfast.errors import InputError
 from holdfast.model.graph import Node
@@ -47,6 +47,7 @@ from holdfast.runs.context.substeps import (
 )
 from holdfast.runs.node_memory import RECORDED, NodeMemory, trace_id
 from holdfast.telemetry import NodeLog
+from holdfast.types.duration import DurationError, parse_duration
 from holdfast.types.memory import Memory
 from holdfast.types.record import TURN, Op
 from holdfast.types.status import Effect
@@ -55,6 +56,7 @@ from holdfast.types.value import FrozenDict, freeze
 
 if TYPE_CHECKING:
     from concurrent.futures import Future as ThreadFuture
+    from datetime import timedelta
 
     from holdfast.model.program import ItemCall
     from holdfast.model.user_code.tasks import OwnedTask
@@ -67,7 +69,6 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-_LONGEST: Final = 1e11
 
 
 class Context(ContextFacts):
@@ -357,14 +358,14 @@ class Context(ContextFacts):
         return reply_of(await self._answer(ordinal), form, bare=options is None)
 
     @awaited
-    async def sleep(self, seconds: float, *, key: str | None = None) -> None:
+    async def sleep(self, seconds: float | str | timedelta, *, key: str | None = None) -> None:
         """Wait for that time, durably: during a long sleep no process needs to stay alive, and a node that is
-        entered again sleeps only for the rest. It does not count against the node's timeout."""
-        if type(seconds) not in (int, float) or not 0 <= seconds < _LONGEST:
-            raise InputError(
-                f"ctx.sleep in node {self.node!r}: {seconds!r} seconds.",
-                hint="Give a number of seconds from 0 up to some thousand years.",
-            )
+        entered again sleeps only for the rest. It does not count against the node's timeout. A number of
+        seconds, a timedelta, or a text such as "10m"."""
+        try:
+            wait = parse_duration(seconds, allow_zero=True).total_seconds()
+        except DurationError as error:
+            raise InputError(f"ctx.sleep in node {self.node!r}: {error.message}.", hint=error.hint) from error
         ordinal = self._numbers.take(NAP, key)
         require_script(self._at, "ctx.sleep")
         known = self._numbers.recorded(ordinal, NAP)
@@ -372,7 +373,7 @@ class Context(ContextFacts):
             return
         if known is None or known.hold not in self._session.pos.timers:
             self.flush_chunks()
-            self._calls.sleep_inside(self._exec, self._node, ordinal, seconds)
+            self._calls.sleep_inside(self._exec, self._node, ordinal, wait)
         await self._answer(ordinal)
 
     # Branches. Their modules are loaded by the first script that has any.

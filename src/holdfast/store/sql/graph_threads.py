@@ -53,7 +53,8 @@ _DROP_EMPTY = """
 DELETE FROM @graph_threads WHERE number = ?
 AND NOT EXISTS (SELECT 1 FROM @graph_checkpoints AS c WHERE c.thread_number = ?)
 AND NOT EXISTS (SELECT 1 FROM @graph_writes AS w WHERE w.thread_number = ?)"""
-_DIGESTS = "SELECT ns, id, digest FROM @graph_checkpoints WHERE thread_number = ? AND id = ANY(?::text[])"
+# With the namespace, as in the index: without it all checkpoints of the thread would be looked at.
+_DIGEST = "SELECT digest FROM @graph_checkpoints WHERE thread_number = ? AND ns = ? AND id = ?"
 _VALUE = (
     "INSERT INTO @graph_values (number, family, base, channel, data, blob_digest) VALUES (?, ?, ?, ?, ?, ?)"
 )
@@ -243,10 +244,12 @@ async def put(conn: Conn, now: int, batch: GraphBatch) -> GraphRefusal | None:
 async def _without_repeats(
     conn: Conn, thread: int, rows: Sequence[GraphCheckpointRow]
 ) -> list[GraphCheckpointRow]:
-    if not rows:
-        return []
-    known = {(n, i): bytes(d) for n, i, d in await conn.rows(_DIGESTS, thread, [row.id for row in rows])}
-    return [row for row in rows if known.get((row.ns, row.id)) != row.digest]
+    fresh: list[GraphCheckpointRow] = []
+    for row in rows:
+        known = await conn.row(_DIGEST, thread, row.ns, row.id)
+        if known is None or bytes(known[0]) != row.digest:
+            fresh.append(row)
+    return fresh
 
 
 async def _has_values(conn: Conn, family: int, wanted: set[int]) -> bool:

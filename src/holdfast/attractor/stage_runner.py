@@ -126,7 +126,7 @@ class StageRunner:
         if not self._worktrees or kind == GATE:
             return await self._performed(visit, kind)
         try:
-            workspace = await worktrees.enter(visit)
+            workspace = await worktrees.enter(visit, joins=kind == FAN_IN)
             outcome = await self._performed(replace(visit, workspace=workspace), kind)
             merged = kind == FAN_IN and worktrees.COMMIT in outcome.context_updates
             updates = dict(outcome.context_updates) if merged else without_reserved(outcome.context_updates)

@@ -31,7 +31,7 @@ from holdfast.attractor.run_files import is_refused_here, logs_root_here, make_p
 from holdfast.attractor.stage_outputs import RUN
 from holdfast.attractor.status_file import forget_status, read_status, status_fields
 from holdfast.attractor.verdict import VerdictError, outcome_of
-from holdfast.attractor.workspace_needs import WORKDIR
+from holdfast.attractor.workspace_needs import working_folder
 from holdfast.errors import InputError
 
 if TYPE_CHECKING:
@@ -48,9 +48,10 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 def workdir_text(visit: StageVisit) -> str:
     """The folder in which a stage works, in the worktree of its branch if it has one; empty: the worker's."""
     own = visit.stage.text("cwd")
-    if visit.workspace is not None:
-        return str(visit.workspace.inside(own) if own else visit.workspace.folder)
-    return own or visit.pipeline.text("workdir") or str(visit.given.get(WORKDIR) or "")
+    if visit.workspace is not None and not own:
+        return str(visit.workspace.folder)
+    folder = working_folder(visit.pipeline, visit.given, own)
+    return folder if visit.workspace is None else str(visit.workspace.inside(folder))
 
 
 _turns: WeakKeyDictionary[Context, int] = WeakKeyDictionary()

@@ -37,8 +37,10 @@ from holdfast.attractor.backends.base import (
     as_conversation,
 )
 from holdfast.attractor.backends.tools import refuse_approvals
+from holdfast.attractor.command_run import workdir_text
 from holdfast.attractor.handler import StageVisit
-from holdfast.attractor.handlers.tool import ToolHandler, next_turn, workdir_text
+from holdfast.attractor.handlers.tool import ToolHandler, next_turn
+from holdfast.attractor.long_texts import handled, last_line
 from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.errors import HoldfastError, InputError, RunFileMissingError
 from holdfast.frontends.dot.document import Pipeline, Stage
@@ -69,8 +71,9 @@ def result_in(output: str) -> AgentResult | None:
         cut = "" if report.ended else "its output ends without the last event of an agent"
         tokens = 0 if report.usage is None else report.usage.total
         return AgentResult(report.text, report.failed or cut, tokens, report.cost or 0.0)
-    lines = reversed(output.strip().splitlines()[-_LAST_LINES:])
-    for number, candidate in enumerate((output.strip(), *lines)):
+    whole = output.strip()
+    lines = reversed(whole.rsplit("\n", _LAST_LINES)[-_LAST_LINES:])
+    for number, candidate in enumerate((whole, *map(str.strip, lines))):
         found = _object(candidate)
         if found.get("type") == "result" and (isinstance(found.get("result"), str) or _is_error(found)):
             return _read(found)
@@ -215,7 +218,7 @@ class CommandBackend:
             ended = await self._tool.once(visit, command, turn, self._work(asking))
         if run_files.is_refused_here():
             request.unlink(missing_ok=True)
-        return _reply_for(visit, ended, asking)
+        return await handled(len(str(ended["stdout"])), _reply_for, visit, ended, asking)
 
     def _whole(self, asking: PromptRequest) -> str:
         """An agent that keeps its sessions already has the conversation."""
@@ -296,5 +299,5 @@ def _reason(visit: StageVisit, ended: dict[str, Any]) -> str:
         return f"timeout: the agent took longer than {visit.stage.text('timeout')} and was stopped"
     if ended["why"]:
         return f"the agent ended without an exit code: {ended['why']}"
-    lines = (str(ended["stderr"]).strip() or str(ended["stdout"]).strip()).splitlines()
-    return f"the agent ended with exit code {ended['code']}{': ' + lines[-1][:_LAST] if lines else ''}"
+    last = last_line(str(ended["stderr"])) or last_line(str(ended["stdout"]))
+    return f"the agent ended with exit code {ended['code']}{': ' + last[:_LAST] if last else ''}"

@@ -18,12 +18,12 @@ from holdfast.attractor import run_files
 from holdfast.attractor.backends.select import KEY, Backends
 from holdfast.attractor.child_budget import left_for_child
 from holdfast.attractor.child_runs import DETACH, STARTING, Child, ChildState, Polls, read_cycle
+from holdfast.attractor.command_run import workdir_text
 from holdfast.attractor.continuation import Continuation
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.handlers.codergen import prompt_of
 from holdfast.attractor.handlers.fan_in import ask_backend
 from holdfast.attractor.handlers.human import AUTO_KEY
-from holdfast.attractor.handlers.tool import workdir_text
 from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.attractor.processes import CHILD
 from holdfast.attractor.required_access import SUBMITTED, is_submitted, require_allowed

@@ -12,6 +12,7 @@ from holdfast.attractor.backends.agents.adapter import AgentStart
 from holdfast.attractor.backends.agents.backend import ADAPTERS
 from holdfast.attractor.backends.agents.failure import failure_kind
 from holdfast.attractor.backends.agents.stream import AgentReport, events_in
+from holdfast.attractor.backends.command import result_in
 from tests.attractor import fake_agents
 from tests.attractor.fake_agents import Step
 
@@ -83,6 +84,66 @@ def test_is_error_decides_for_claude_and_a_result_may_lack_its_text() -> None:
     assert read("claude", '{"type": "result", "subtype": "error_max_turns"}\n').failed == "error_max_turns"
     odd = read("claude", '{"type": "result", "subtype": "success", "is_error": "no", "result": "x"}\n')
     assert odd.failed == ""
+
+
+def test_a_limit_of_claude_is_a_failure_also_if_it_is_no_error() -> None:
+    limit = {"type": "result", "subtype": "error_max_turns", "is_error": False}
+    found = read("claude", json.dumps(limit) + "\n")
+    assert (found.failed, found.limit) == ("error_max_turns", True)
+
+
+@pytest.mark.parametrize("name", ["claude", "gemini"])
+def test_a_turn_after_the_result_has_to_end_too(name: str) -> None:
+    whole = good(name)
+    assert read(name, whole + whole).ended
+    assert not read(name, whole + "".join(whole.splitlines(keepends=True)[:-1])).ended
+
+
+def test_a_turn_of_codex_that_failed_is_not_completed_after_it() -> None:
+    found = read("codex", out(fake_agents.codex_error("refused")) + '{"type": "turn.completed"}\n')
+    assert (found.ended, found.failed) == (True, "refused")
+
+
+@pytest.mark.covers("CP2-V4")
+@pytest.mark.parametrize("name", NAMES)
+def test_the_stream_of_an_agent_behind_a_template_is_read_as_its_own(name: str) -> None:
+    fine = result_in(f"a warning\n{good(name)}")
+    assert fine is not None
+    assert (fine.text, fine.failed) == ("It is done.", "")
+    assert fine.tokens == (read(name, good(name)).usage or TokenUsage()).total
+    listed = json.dumps([json.loads(line) for line in good(name).splitlines()])
+    assert result_in(listed) == result_in(good(name))
+    for cut in ("".join(good(name).splitlines(keepends=True)[:-1]), good(name)[:-20]):
+        found = result_in(cut)
+        assert found is not None
+        assert found.failed == "its output ends without the last event of an agent"
+
+
+@pytest.mark.covers("CP2-V4")
+@pytest.mark.parametrize(
+    ("text", "failed"),
+    [
+        (out(fake_agents.codex_error("refused")), "refused"),
+        (out(fake_agents.claude_error(429, "API Error: 429")) + "a line of a log\n" * 30, "API Error: 429"),
+        ('{"type": "result", "subtype": "error_max_turns", "is_error": false}', "error_max_turns"),
+        ('{"type": "error", "error": {"message": "no"}}', "no"),
+        ('some text\n{"type": "error", "message": "lost"}\n', "lost"),
+        ('{"type": "error"}', "an error"),
+    ],
+    ids=["codex", "claude", "limit", "error", "last", "bare"],
+)
+def test_an_error_that_a_program_reports_is_one_whatever_its_exit_code(text: str, failed: str) -> None:
+    found = result_in(text)
+    assert found is not None
+    assert found.failed == failed
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "plain", '[{"a": 1}]', "[1", '{"type": "system"}\nplain', '{"type": "error"}\nand then\nit went on'],
+)
+def test_other_outputs_are_plain_text(text: str) -> None:
+    assert result_in(text) is None
 
 
 def test_error_events_of_codex_are_warnings_unless_the_turn_fails_or_never_ends() -> None:

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from holdfast import Holdfast
-from holdfast.attractor import stage_effects
+from holdfast.attractor import command_run, stage_effects
 from holdfast.attractor.continuation import write_intent
 from holdfast.attractor.directory_owner import take_over
-from holdfast.attractor.handlers import tool
 from holdfast.attractor.outcome import StageOutcome
 from holdfast.attractor.registry import HandlerRegistry
 from holdfast.attractor.runner import Runner
@@ -101,7 +100,7 @@ async def test_run_whose_directory_is_taken_over_as_it_starts_an_effect_does_not
         write_intent(folder, intent)
         take_over(tmp_path, "another run", intent.run)
 
-    for module in (tool, stage_effects):
+    for module in (command_run, stage_effects):
         monkeypatch.setattr(module, "write_intent", write_and_lose)
     text = line(counted("t") if kind == "command" else "t [type=acts];", "t")
     found = await Runner(hf, registry=HandlerRegistry({"acts": Acts()}), logs_root=tmp_path).run(text)

@@ -17,9 +17,9 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.attractor import processes
-from holdfast.attractor.handlers.tool import WORKDIR
 from holdfast.attractor.outcome import StageOutcome
 from holdfast.attractor.runner import PipelineResult, Runner
+from holdfast.attractor.worktree_requirements import WORKDIR
 from holdfast.errors import AnswerInvalidError, HoldDecidedError
 from holdfast.testing.clock import FakeClock
 from tests.attractor.run import dot, either, line, until

@@ -338,6 +338,7 @@ def test_a_shared_folder_is_warned_about_where_two_branches_may_write(more: str,
         assert "start with a and b may write files" in each.message
 
 
+SHARED = "in [workspace=shared];"
 NESTED = (
     f"{ENDS} fan [shape=component, workspace=worktree]; join [shape=tripleoctagon]; a [label=A]; x [label=X];"
     "y [label=Y]; in [shape=component, workspace=worktree]; start -> fan; fan -> a -> join; fan -> in;"
@@ -352,12 +353,49 @@ NESTED = (
         ("in -> x -> join; in -> y -> join; in [merge=none];", []),
         ("in -> x -> both; in -> y -> both; both [shape=tripleoctagon]; both -> join;", []),
         ("in -> x -> both; in -> y -> both; both [label=B]; both -> join;", ["in"]),
+        # Branches that share a folder inside a worktree: what they do is part of the next commit.
+        (f"{SHARED} in -> x -> join; in -> y -> join;", ["in"]),
+        (f"{SHARED} in -> x -> both; in -> y -> both; both [shape=diamond]; both -> join;", ["in"]),
+        (f"{SHARED} in -> x -> both; in -> y -> both; both [label=B]; both -> join;", ["in"]),
+        (f"{SHARED} in -> x -> both; in -> y -> both; both [shape=tripleoctagon]; both -> join;", []),
+        # Of a merge inside a branch that shares its folder, no other stage would know.
+        ("fan [workspace=shared]; in -> x -> m; in -> y -> m; m [shape=tripleoctagon]; m -> join;", ["in"]),
+        ("fan [workspace=shared]; in [merge=none]; in -> x -> join; in -> y -> join;", []),
     ],
-)
+)  # fmt: skip
 def test_branches_with_worktrees_need_a_fan_in_of_their_own(more: str, wrong: list[str]) -> None:
     found = [each for each in told(f"{NESTED} {more}") if each.rule == "workspace_joins"]
     assert [each.node_id for each in found] == wrong
     assert all(each.severity is DiagnosticSeverity.error for each in found)
+
+
+@pytest.mark.parametrize(
+    ("more", "wrong"),
+    [
+        ("in -> x -> exit; in -> y -> exit;", ["in"]),
+        ("in -> x -> both; in -> y -> both; both [shape=diamond]; both -> exit;", ["in"]),
+        ("in -> x -> both; in -> y -> both; both [shape=tripleoctagon]; both -> exit;", []),
+        ("in -> x -> both; in -> y -> both; both [shape=diamond]; both -> fan;", ["in"]),
+        ("fan [merge=none]; in -> x -> exit; in -> y -> exit;", []),
+    ],
+)
+def test_branches_that_share_the_merged_worktree_are_followed_by_a_commit(
+    more: str, wrong: list[str]
+) -> None:
+    found = told(
+        f"{ENDS} fan [shape=component, workspace=worktree]; join [shape=tripleoctagon]; start -> fan;"
+        "a [label=A]; b [label=B]; x [label=X]; y [label=Y]; fan -> a -> join; fan -> b -> join; join -> in;"
+        f"in [shape=component, workspace=shared]; {more}"
+    )
+    assert [each.node_id for each in found if each.rule == "workspace_joins"] == wrong
+
+
+def test_every_fan_out_with_worktrees_is_looked_at() -> None:
+    one = "f{0} [shape=component]; j{0} [shape=tripleoctagon]; f{0} -> x{0} -> j{0}; f{0} -> y{0} -> j{0};"
+    chain = "".join(f"{one.format(number)} j{number} -> f{number + 1};" for number in range(40))
+    last = "f40 [shape=component, workspace=worktree]; f40 -> x40 -> exit; f40 -> y40 -> exit;"
+    found = told(f"{ENDS} start -> f0; {chain} {last}")
+    assert [each.node_id for each in found if each.rule == "workspace_joins"] == ["f40"]
 
 
 @pytest.mark.covers("SAFE-CHECK-11")

@@ -567,3 +567,124 @@ def test_worktrees_are_added_and_removed_one_after_the_other_and_tried_again(
     failures += [GitCommandError("always")] * 5
     with pytest.raises(GitCommandError, match="always"):
         add_folder(repository, path, "HEAD")
+
+
+@pytest.mark.covers("CP2-G2")
+@pytest.mark.parametrize(
+    ("a", "fan"),
+    [
+        ("echo a > base.txt", ", on_conflict=fail"),
+        ("false", ", on_conflict=fail"),
+        ("false", ", error_policy=fail_fast, retry_target=fix"),
+    ],
+)
+async def test_stages_after_branches_that_were_not_merged_leave_the_users_folder_alone(
+    hf: Holdfast, tmp_path: Path, a: str, fan: str
+) -> None:
+    repo = made(tmp_path / "repo")
+    (repo / "new.txt").write_text("untracked\n")
+    before = state(repo)
+    b = "echo b > base.txt" if a != "false" else "false"
+    stages = (
+        f'fan [shape=component, workspace=worktree{fan}]; join [shape=tripleoctagon]; a [{TOOL}="{a}"];'
+        f'b [{TOOL}="{b}"]; fix [{TOOL}="pwd; echo f > fixed; echo f > base.txt"]; then [{TOOL}="ls"]'
+    )
+    ways = "start -> fan; fan -> a -> join; fan -> b -> join; join -> then; fix -> then; then -> done;"
+    source = dot(stages, f'{ways} join -> fix [condition="outcome=fail"]', f'workdir="{repo}"')
+    found = await ran(hf, tmp_path / "logs", source)
+    assert found.succeeded, found.outcome
+    assert state(repo) == before
+    assert found.context["tool.output"].split() == ["base.txt", "fixed", "new.txt"]
+    assert files(repo, refs(repo)["result"])["fixed"] == "f"
+
+
+@pytest.mark.covers("CP2-G2")
+async def test_directories_of_runs_are_no_work_of_the_user(hf: Holdfast, tmp_path: Path) -> None:
+    repo = made(tmp_path / "repo")
+    await ran(hf, repo / "earlier", pipeline(repo, "echo a > a", "echo b > b"))
+    flag = tmp_path / "flag"
+    after = f"test -f {flag} || {{ touch {flag}; exit 1; }}"
+    more = 'after -> fan [condition="outcome=fail", loop_restart=true]'
+    source = pipeline(repo, "echo a > a", "echo b > b", after=after, more=f"{more};")
+    found = await ran(hf, repo / "logs", source)
+    assert found.succeeded, found.outcome
+    assert set(files(repo, refs(repo, found.run_id)["restart-1/result"])) == {"a", "b", "base.txt"}
+    (repo / "owner.json").write_text("{}")
+    (repo / "note").write_text("n")
+    found = await ran(hf, repo / "third", pipeline(repo, "echo a > a", "echo b > b"))
+    assert set(files(repo, refs(repo, found.run_id)["result"])) == {
+        "a",
+        "b",
+        "base.txt",
+        "note",
+        "owner.json",
+    }
+
+
+@pytest.mark.covers("CP2-G1")
+async def test_branches_that_share_a_worktree_enter_it_at_the_same_time(hf: Holdfast, tmp_path: Path) -> None:
+    repo = made(tmp_path / "repo")
+    names = [f"s{number}" for number in range(8)]
+    branches = "".join(f'both -> {name} -> met; {name} [{TOOL}="touch {name}"];' for name in names)
+    stages = (
+        f'fan [shape=component, workspace=worktree]; join [shape=tripleoctagon]; a [{TOOL}="touch a"];'
+        f'b [{TOOL}="touch b"]; both [shape=component, workspace=shared, max_parallel=8]; met [{TOOL}=ls];'
+    )
+    ways = "start -> fan; fan -> a -> join; fan -> b -> join; join -> both; met -> done"
+    source = dot(stages + branches, ways, f'workdir="{repo}"')
+    found = await ran(hf, tmp_path / "logs", source)
+    assert found.succeeded, found.outcome
+    assert {*names, "a", "b"} <= set(files(repo, refs(repo)["result"])), found.context["parallel.results"]
+
+
+@pytest.mark.covers("CP2-G1")
+@pytest.mark.parametrize("workdir", ["repo", "", "../home/repo"])
+def test_folders_are_those_of_where_the_run_was_started(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workdir: str
+) -> None:
+    """A worker that was started elsewhere, beside another repository of that name, changes nothing there."""
+    home, away = tmp_path / "home", tmp_path / "away"
+    for folder in (home, away):
+        repo = made(folder / "repo")
+        (repo / "sub").mkdir()
+        (repo / "sub/f").write_text("f")
+    own = ", cwd=sub" if not workdir else ""
+    source = pipeline(Path(workdir), "touch a; test -f sub/f", "touch b; pwd", after="ls; pwd")
+    (tmp_path / "x.dot").write_text(source.replace("after [", f"after [env.X=1{own},"))
+    monkeypatch.chdir(home if workdir else home / "repo")
+    store = f"sqlite:{tmp_path}/x.db"
+    started = cli("run", str(tmp_path / "x.dot"), "--detach", "--json", "--store", store)
+    assert started.code == 0, started.err
+    monkeypatch.chdir(away if workdir else away / "repo")
+    assert cli("worker", "--until-idle", "--store", store).code == 0
+    shown = cli("runs", "--json", "--store", store)
+    assert [run["status"] for run in shown.items] == ["completed"], shown.out
+    assert refs(away / "repo") == {}
+    assert {"a", "b"} <= set(files(home / "repo", refs(home / "repo")["result"]))
+
+
+@pytest.mark.covers("CP2-G1")
+@pytest.mark.parametrize("more", ["", ', stack.child_workdir="sub"'])
+async def test_child_of_a_manager_in_a_branch_works_in_its_worktree(
+    hf: Holdfast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: str
+) -> None:
+    repo = made(tmp_path / "repo")
+    (repo / "sub").mkdir()
+    (repo / "sub/f").write_text("f")
+    child = tmp_path / "child.dot"
+    folder = "" if more else "sub"
+    child.write_text(
+        f'digraph c {{ graph [workdir="{folder}"]; start; exit; w [{TOOL}="echo w > w"];'
+        f' x [{TOOL}="echo x > x", cwd="."]; start -> w -> x -> exit }}'
+    )
+    manager = (
+        f'b [shape=house, stack.child_dotfile="{child}", manager.poll_interval=10ms{more}, tool_command="'
+    )
+    source = pipeline(repo, "echo a > a", "true").replace(f'b [{TOOL}="', manager)
+    monkeypatch.chdir(repo)
+    before = state(repo)
+    found = await ran(hf, tmp_path / "logs", source)
+    assert found.succeeded, found.outcome
+    assert state(repo) == before
+    where = "sub/" if more else ""
+    assert {"a", "sub/w", f"{where}x"} <= set(files(repo, refs(repo, found.run_id)["result"]))

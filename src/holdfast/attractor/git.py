@@ -167,6 +167,11 @@ class Repository(msgspec.Struct, frozen=True):
         # Of all others each file is listed.
         return [top / name.rstrip("/") for name in found.split("\0") if name.endswith("/")]
 
+    def untracked(self, name: str) -> list[Path]:
+        """The new files of this name, at any place in the working tree."""
+        found = self.git("ls-files", "--others", "--exclude-standard", "-z", "--", f":(top,glob)**/{name}")
+        return [self.top / path for path in found.split("\0") if path]
+
     def new_links(self, before: str, tree: str) -> list[str]:
         """Paths at which a tree has a link to a commit of another repository, and `before` has none."""
         raw = self.git("diff-tree", "-r", "--raw", "-z", "--no-renames", before, tree).split("\0")

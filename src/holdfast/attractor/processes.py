@@ -20,6 +20,7 @@ from typing import BinaryIO, Final
 
 import msgspec
 
+from holdfast.attractor.long_texts import byte_size, ends_of
 from holdfast.types.backoff import Backoff
 
 # Output goes to files and not through pipes: a pipe needs a
@@ -130,7 +131,7 @@ async def wait_for_exit(
     *,
     timeout: float | None,
     idle: float | None = None,
-    look: Callable[[], None] | None = None,
+    look: Callable[[], object] | None = None,
 ) -> ProcessExit:
     """Wait until it has ended; stop it at its timeout or output limit, or after `idle` seconds without
     output. `look` is called while it runs. Any process may call it again."""
@@ -276,13 +277,12 @@ def stream_text(path: Path, limit: int = MAX_STREAM) -> str:
 
 def shown(text: str, limit: int = SHOWN) -> str:
     """A stream for the context: whole, or its beginning and its end."""
-    raw = b"" if len(text) <= limit // 4 else text.encode("utf-8", "replace")
-    if len(raw) <= limit:
+    size = byte_size(text, limit)
+    if size <= limit:
         return text
-    head, tail = raw[: limit // 2], raw[len(raw) - limit // 2 :]
-    left = len(raw) - len(head) - len(tail)
+    head, tail = ends_of(text, limit // 2, limit // 2)
     begin, end = head.decode("utf-8", "ignore"), tail.decode("utf-8", "ignore")
-    return f"{begin}\n[... {left:,} bytes left out ...]\n{end}"
+    return f"{begin}\n[... {size - len(head) - len(tail):,} bytes left out ...]\n{end}"
 
 
 def _text(raw: bytes) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from holdfast.agents.agent import AgentTool
 from holdfast.agents.tools import Tool, ToolError
+from holdfast.attractor.command_run import machine
 from holdfast.attractor.continuation import (
     CONTINUES,
     EFFECTS,
@@ -22,7 +23,7 @@ from holdfast.attractor.continuation import (
 )
 from holdfast.attractor.directory_owner import require_owner
 from holdfast.attractor.handler import StageVisit
-from holdfast.attractor.handlers.tool import AGAIN, DONE, FAILED, machine, policy_in_doubt
+from holdfast.attractor.handlers.tool import AGAIN, DONE, FAILED, policy_in_doubt
 from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.attractor.run_files import is_refused_here
 from holdfast.model.user_code.boundary import call as call_code

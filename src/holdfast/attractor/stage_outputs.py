@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import msgspec
 
 from holdfast.attractor import run_files
+from holdfast.attractor.long_texts import byte_size, ends_of
 from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.attractor.status_file import status_fields
 from holdfast.model.branches import BRANCH_NOTES
@@ -63,12 +64,21 @@ class StageOutputs(msgspec.Struct):
     @property
     def texts(self) -> dict[str, str]:
         """Those that are not empty, each within its limit."""
-        return {name: bounded(text) for name, text in msgspec.structs.asdict(self).items() if text}
+        return {name: bounded(getattr(self, name)) for name in self.names}
+
+    @property
+    def names(self) -> list[str]:
+        """Of those that are not empty."""
+        return [name for name, text in msgspec.structs.asdict(self).items() if text]
+
+    @property
+    def length(self) -> int:
+        """Characters in all."""
+        return sum(map(len, msgspec.structs.asdict(self).values()))
 
 
 def bounded(text: str) -> str:
-    # A character has at most four bytes: most texts need not be encoded to know that they fit.
-    return text if len(text) <= LARGEST // 4 else middle_cut(text, LARGEST)
+    return middle_cut(text, LARGEST)
 
 
 def middle_cut(text: str, limit: int, where: str = "", size: int = 0) -> str:
@@ -83,14 +93,14 @@ def tail_cut(text: str, limit: int, where: str = "", size: int = 0) -> str:
 
 
 def _cut(text: str, limit: int, where: str, size: int, *, heads: int) -> str:
-    raw = text.encode("utf-8", "replace")
-    if len(raw) <= limit:
+    whole = byte_size(text, limit)
+    if whole <= limit:
         return text
     note = f"[... {{}} bytes left out{f'; the whole is in {where}' if where else ''} ...]\n"
     room = max(0, limit - len(note.encode()) - 9)
-    head = raw[: room // heads] if heads else b""
-    tail = raw[len(raw) - (room - len(head)) :]
-    said = note.format(max(size, len(raw)) - len(head) - len(tail))
+    head, tail = ends_of(text, room // heads if heads else 0, room)
+    tail = tail[len(head) :]
+    said = note.format(max(size, whole) - len(head) - len(tail))
     begin = f"{head.decode('utf-8', 'ignore')}\n" if head else ""
     return f"{begin}{said}{tail.decode('utf-8', 'ignore')}"
 
@@ -110,7 +120,7 @@ def visit_file(visit: int, name: str) -> str:
 def artifact_names(visit: StageVisit) -> dict[str, str]:
     """The files of this visit, relative to the run's directory."""
     folder = visit.folder.relative_to(visit.logs) if visit.folder.is_relative_to(visit.logs) else visit.folder
-    names = [*visit.outputs.texts, "verdict"]
+    names = [*visit.outputs.names, "verdict"]
     return {name: str(folder / visit_file(visit.ctx.visit, name)) for name in names}
 
 
@@ -176,7 +186,7 @@ def text_of(visit: StageVisit, outcome: StageOutcome, number: int) -> StageText:
 
 
 def _size(text: str) -> int:
-    size = len(text.encode("utf-8", "replace"))
+    size = byte_size(text, TEXT_BYTES)
     return size if size > TEXT_BYTES else 0
 
 

@@ -17,6 +17,7 @@ from holdfast.attractor.directory_owner import require_owner
 from holdfast.attractor.failures import CLASS_KEY, TERMINAL, failure_of, raise_if_ours, timed_out
 from holdfast.attractor.git import GitCommandError
 from holdfast.attractor.handler import StageVisit
+from holdfast.attractor.long_texts import handled
 from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.attractor.pipeline_limits import BUILT_IN, TOOL, check_budgets, count_failure, spends_alone
 from holdfast.attractor.references import NamedStages
@@ -95,7 +96,7 @@ class StageRunner:
         kind = self.registry.kind_of(stage)
         known = self._settled_before(visit)
         if known is not None:
-            return self._settled(visit, kind, known)
+            return await self._ended(visit, kind, known)
         if kind not in _QUIET:
             await require_owner(visit)
         try:
@@ -111,7 +112,7 @@ class StageRunner:
                     changes = bounded(visit.outputs.diff)
                     visit.outputs.diff = await ctx.step(DIFF, lambda: changes, effect="read", key=DIFF)
         except BudgetError as error:
-            return self._settled(visit, kind, _stop(error.message), halt=True)
+            return await self._ended(visit, kind, _stop(error.message), halt=True)
         # `_refused` first: an update that cannot be stored is then a
         # failure of the stage, and not of the write of its record.
         _note_ignored(visit, outcome)
@@ -119,14 +120,14 @@ class StageRunner:
         stopped = count_failure(visit, outcome, kind)
         if stopped:
             outcome = replace(outcome, failure_reason=stopped, terminal=True)
-        return self._settled(visit, kind, outcome, halt=bool(stopped))
+        return await self._ended(visit, kind, outcome, halt=bool(stopped))
 
     async def _worked(self, visit: StageVisit, kind: str) -> StageOutcome:
         """In the worktree of its branch, if it has one, with a commit of what it left there."""
         if not self._worktrees or kind == GATE:
             return await self._performed(visit, kind)
         try:
-            workspace = await worktrees.enter(visit)
+            workspace = await worktrees.enter(visit, joins=kind == FAN_IN)
             outcome = await self._performed(replace(visit, workspace=workspace), kind)
             merged = kind == FAN_IN and worktrees.COMMIT in outcome.context_updates
             updates = dict(outcome.context_updates) if merged else without_reserved(outcome.context_updates)
@@ -195,6 +196,13 @@ class StageRunner:
             raise_if_ours(error)
             return failure_of(error)
 
+    async def _ended(
+        self, visit: StageVisit, kind: str, outcome: StageOutcome, *, halt: bool = False
+    ) -> Settled:
+        for entry in visit.context.new_logs():
+            visit.ctx.emit(entry, "log")
+        return await handled(visit.outputs.length, self._settled, visit, kind, outcome, halt=halt)
+
     def _settled(self, visit: StageVisit, kind: str, outcome: StageOutcome, *, halt: bool = False) -> Settled:
         update = {**visit.context.changes(), **copied(outcome.context_updates)}
         if outcome.score is not None:
@@ -207,8 +215,6 @@ class StageRunner:
             update |= self._named.output_updates(visit, outcome, number)
             update |= failure_updates(visit, outcome)
             update |= text_updates(visit, outcome, number)
-        for entry in visit.context.new_logs():
-            visit.ctx.emit(entry, "log")
         settled = Settled(
             status=str(outcome.status),
             update=update,

@@ -16,8 +16,8 @@ from holdfast.agents.agent import AgentTool
 from holdfast.agents.command import run_command
 from holdfast.agents.tool_call import result_text
 from holdfast.agents.tools import OURS, Tool, ToolError, ToolOutput
+from holdfast.attractor.command_run import sandbox_of
 from holdfast.attractor.handler import StageVisit
-from holdfast.attractor.handlers.tool import sandbox_of
 from holdfast.attractor.run_files import is_refused_here, make_private, open_private
 from holdfast.errors import InputError, RequirementsMissingError
 from holdfast.model.user_code.boundary import call as call_code

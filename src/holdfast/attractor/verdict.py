@@ -246,7 +246,9 @@ def _last_block(text: str) -> tuple[str, str, bool]:
 def _blocks(text: str) -> list[tuple[str, str, bool]]:
     found: list[tuple[str, str, bool]] = []
     opened = None
-    for fence in _FENCE.finditer(text):
+    # The search for marks is a hundred times as fast as that for lines with them.
+    fences = _FENCE.finditer(text) if "```" in text or "~~~" in text else ()
+    for fence in fences:
         mark, info = fence.group(1), fence.group(2).strip()
         if opened is None:
             opened = fence

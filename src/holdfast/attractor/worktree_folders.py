@@ -14,7 +14,7 @@ from holdfast.attractor.run_files import make_private, write_or_raise
 
 FOLDER: Final = "worktrees"
 LOCK: Final = "holdfast-worktrees.lock"
-"""In the folder that all worktrees share."""
+"""In the folder that worktrees share."""
 _GITDIR: Final = "gitdir: "
 _ATTEMPTS: Final = 5
 
@@ -53,7 +53,7 @@ def adopt_folder(repository: Repository, path: Path, commit: str) -> None:
 
 def _add(repository: Repository, fresh: Path, commit: str, *words: str) -> None:
     """Git reads what it keeps about all worktrees, and fails at one that is just being added or removed."""
-    with _alone(repository.common):
+    with alone(repository.common):
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 repository.git(
@@ -69,12 +69,13 @@ def _add(repository: Repository, fresh: Path, commit: str, *words: str) -> None:
 
 
 @contextmanager
-def _alone(common: Path) -> Generator[None]:
-    """While no other process or thread adds or removes worktrees of this repository."""
+def alone(folder: Path) -> Generator[None]:
+    """While no other process or thread changes the worktrees in a folder, or what git keeps there about all
+    of a repository."""
     with ExitStack() as held:
         # On a file system without locks it is only tried again.
         with suppress(OSError):
-            fcntl.flock(held.enter_context((common / LOCK).open("ab")), fcntl.LOCK_EX)
+            fcntl.flock(held.enter_context((folder / LOCK).open("ab")), fcntl.LOCK_EX)
         yield
 
 
@@ -106,7 +107,7 @@ def remove_worktree(path: Path) -> None:
     if admin is None:
         shutil.rmtree(path, ignore_errors=True)
         return
-    with _alone(admin.parent.parent):
+    with alone(admin.parent.parent):
         _remove(path)
 
 

@@ -13,7 +13,10 @@ from holdfast.frontends.dot.document import Pipeline
 
 WORKTREE: Final = "worktree"
 WORKDIR: Final = "internal.workdir"
-"""In the run's input: the folder in which its commands run, unless the pipeline sets one."""
+"""In the run's input: the folder in which its commands run, as an absolute path; of a child pipeline that of
+its manager."""
+PARENT: Final = "stack.parent.run_id"
+"""In the input of a child pipeline."""
 _REPOSITORY_HINT: Final = (
     "Start it in the working tree of a repository, with a newer git; or use workspace=shared."
 )
@@ -51,6 +54,19 @@ def repository_problems(pipeline: Pipeline) -> list[Diagnostic]:
         )
         for fault in faults
     ]
+
+
+def working_folder(pipeline: Pipeline, given: Mapping[str, Any], own: str = "") -> str:
+    """Where the stages of a run work, or the one whose `cwd` is `own`; empty: in the folder of the worker.
+    Relative to where the run was started, or to the folder of the manager's stage, if the run knows it: a
+    worker may have been started elsewhere."""
+    known, wanted = str(given.get(WORKDIR) or ""), own or pipeline.text("workdir")
+    is_child = PARENT in given
+    if known and not own and not is_child:
+        return known
+    if known and (is_child or not pipeline.text("workdir")):
+        return str(Path(known) / wanted)
+    return wanted
 
 
 def _folder_of(pipeline: Pipeline, given: Mapping[str, Any]) -> Path:

@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import msgspec
 
@@ -20,13 +20,22 @@ from holdfast.attractor.branch_files import FOLDER as BRANCHES
 from holdfast.attractor.branch_files import branch_name
 from holdfast.attractor.branch_refs import Level, fan_name, levels, ref_name, refs_prefix
 from holdfast.attractor.continuation import Continuation
+from holdfast.attractor.directory_owner import read_owner
 from holdfast.attractor.git import Commit, GitCommandError, Repository, git_fault
 from holdfast.attractor.machine_requirements import require_allowed
 from holdfast.attractor.outcome import StageOutcome
-from holdfast.attractor.run_files import is_refused_here, make_private
-from holdfast.attractor.worktree_folders import FOLDER, add_folder, admin_folder, adopt_folder, point_to
-from holdfast.attractor.worktree_requirements import WORKDIR, WORKTREE
+from holdfast.attractor.run_files import OWNER, is_refused_here, make_private
+from holdfast.attractor.worktree_folders import (
+    FOLDER,
+    add_folder,
+    admin_folder,
+    adopt_folder,
+    alone,
+    point_to,
+)
+from holdfast.attractor.worktree_requirements import WORKTREE, working_folder
 from holdfast.errors import RunFileMissingError
+from holdfast.frontends.dot.policies import RESULTS
 from holdfast.telemetry import current_node
 from holdfast.types.text import one_line
 
@@ -110,10 +119,37 @@ def owner_of(visit: StageVisit) -> str | None:
     return found
 
 
-async def enter(visit: StageVisit) -> Worktree | None:
-    """The worktree of a stage, made if it is not there; None: the user's working tree. Raises
-    RunFileMissingError if this machine does not have the repository, or a commit of the run."""
+def _unmerged_scope(visit: StageVisit) -> str | None:
+    """The scope of a fan-out that was to be merged, and was not: the stages after it do not work in the
+    user's folder either."""
+    results: Any = visit.context.get(RESULTS)
+    for result in cast("list[Any]", results) if isinstance(results, list) else ():
+        for level in list(levels(_scope_of(result)))[-1:]:
+            fan = visit.pipeline.stages.get(level.fan)
+            around = level.scope.removesuffix("/").rpartition("/")[0]
+            scope = f"{around}/" if around else ""
+            merges = fan is not None and fan.text("workspace") == WORKTREE and fan.text("merge") != "none"
+            if merges and visit.branch.startswith(scope):
+                return scope
+    return None
+
+
+def _scope_of(result: Any) -> str:
+    """Of the worktree of a branch, by its result."""
+    updates: Any = (
+        cast("Mapping[str, Any]", result).get("context_updates") if isinstance(result, Mapping) else 0
+    )
+    found: Any = cast("Mapping[str, Any]", updates).get(SCOPE) if isinstance(updates, Mapping) else ""
+    return found if isinstance(found, str) else ""
+
+
+async def enter(visit: StageVisit, *, joins: bool = False) -> Worktree | None:
+    """The worktree of a stage, made if it is not there; None: the user's working tree. `joins`: it is a
+    fan-in, which may merge. Raises RunFileMissingError if this machine does not have the repository, or a
+    commit of the run."""
     scope = owner_of(visit)
+    if scope is None and not joins:
+        scope = _unmerged_scope(visit)
     if scope is None:
         return None
     require_allowed(visit)
@@ -134,7 +170,7 @@ async def enter(visit: StageVisit) -> Worktree | None:
     kept = await visit.ctx.step("workspace", begin, effect="external", idempotent=True, key="workspace")
     await asyncio.to_thread(require_commit, visit, repository, kept["commit"])
     workspace = workspace_of(visit, repository, scope, kept)
-    await asyncio.to_thread(_prepare, workspace)
+    await asyncio.to_thread(_prepare_alone, workspace)
     return workspace
 
 
@@ -216,7 +252,7 @@ def commit_of(
 
 
 def repository_of(visit: StageVisit) -> Repository:
-    folder = visit.pipeline.text("workdir") or str(visit.given.get(WORKDIR) or "") or "."
+    folder = working_folder(visit.pipeline, visit.given) or "."
     try:
         fault = git_fault()
         if fault:
@@ -288,7 +324,7 @@ def _snapshot(visit: StageVisit, repository: Repository) -> str:
     index.with_name(f"{index.name}.lock").unlink(missing_ok=True)
     try:
         _copied(own, index)
-        left = [visit.logs.resolve(), *repository.nested(top)]
+        left = [visit.logs.resolve(), *_run_directories(repository), *repository.nested(top)]
         tree = repository.tree_of_files(top, index, without=left)
     finally:
         index.unlink(missing_ok=True)
@@ -303,6 +339,12 @@ def _snapshot(visit: StageVisit, repository: Repository) -> str:
             at=row.created_at,
         )
     )
+
+
+def _run_directories(repository: Repository) -> list[Path]:
+    """New files, but no work of the user: of this run, if it was restarted, and of other runs."""
+    found = (path.parent for path in repository.untracked(OWNER))
+    return [folder for folder in found if read_owner(folder) is not None]
 
 
 def require_commit(visit: StageVisit, repository: Repository, commit: str) -> None:
@@ -336,6 +378,13 @@ def _bundles(visit: StageVisit) -> list[Path]:
         for path in (*sorted((root / BRANCHES).glob(f"*/{BUNDLE}")), root / RESULT_BUNDLE)
         if path.is_file()
     ]
+
+
+def _prepare_alone(workspace: Worktree) -> None:
+    """Branches that share a worktree may enter it at the same time."""
+    make_private(workspace.path.parent)
+    with alone(workspace.path.parent):
+        _prepare(workspace)
 
 
 def _prepare(workspace: Worktree) -> None:

@@ -126,6 +126,14 @@ def content_size(data: bytes) -> int:
     return int(library().get_frame_info(memoryview(data)[1:]).decompressed_size)
 
 
+def stated_size(data: bytes) -> int:
+    """The same of any bytes; 0 if they do not say it."""
+    try:
+        return content_size(data)
+    except (IndexError, TypeError, library().ZstdError):
+        return 0
+
+
 def record_digest(
     kind: int, at: int, node: str, scope: str, visit: int, outcome: str, payload: bytes
 ) -> bytes:

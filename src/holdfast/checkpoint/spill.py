@@ -13,7 +13,7 @@ import msgspec
 from msgspec.msgpack import Ext
 
 from holdfast.checkpoint.codec import unpack
-from holdfast.checkpoint.envelope import decode_packed, encode_packed, pack_envelope
+from holdfast.checkpoint.envelope import decode_packed, encode_packed, pack_envelope, stated_size
 from holdfast.checkpoint.registry import EMPTY, TypeRegistry
 from holdfast.checkpoint.scalars import pack_blob_ref
 from holdfast.checkpoint.shapes import kind_of
@@ -26,6 +26,12 @@ _SHORT: Final = frozenset({int, float, bool, type(None)})
 _HEAD: Final = 6
 # The longest character in UTF-8.
 _WIDEST: Final = 4
+
+
+_QUICK: Final = 4 * 2**20
+"""Bytes that are read in a few milliseconds."""
+_PACKED: Final = 128
+"""zstd makes no fewer of so many: a block of 128 KiB takes four at least."""
 
 
 class Blob(msgspec.Struct, frozen=True):
@@ -65,6 +71,11 @@ def unspill(
     if sha256(data).digest() != ref.digest:
         raise _lost(ref, "does not match its hash")
     return unpack(decode_packed(data, limit=limit), registry)
+
+
+def is_long_to_read(data: bytes) -> bool:
+    """Whether an event loop should not wait for `unspill`. Of damaged bytes it does not matter."""
+    return len(data) > _QUICK or (len(data) > _PACKED and stated_size(data) > _QUICK)
 
 
 def _is_surely_small(packed: Any, threshold: int) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from holdfast.checkpoint import Blob, TypeRegistry, unspill
+from holdfast.checkpoint.spill import is_long_to_read
 from holdfast.errors import (
     BlobMissingError,
     CheckpointCorruptError,
@@ -234,6 +236,9 @@ class BlobStore:
                 hint="Restore the blob folder or the database from a backup, then resume.",
                 digest=ref.digest.hex(),
             )
+        if is_long_to_read(data):
+            # The leases of other runs depend on the event loop.
+            return await asyncio.to_thread(unspill, ref, data, registry)
         return unspill(ref, data, registry)
 
     async def data_at(self, digest: bytes) -> bytes:

@@ -5,8 +5,9 @@ stage's folder.
 run_id, goal, thread, session. No shell reads it: each word is one argument, whatever it contains. If neither
 the prompt nor its file is named, the prompt is passed on standard input.
 
-An agent may end its output with a JSON object of `type` "result": its answer, whether it failed, its tokens
-and its cost are read from it.
+The output of a known agent, as lines of events or as a list of them, is read as that agent's. Any other
+program may end its output with a JSON object of `type` "result": its answer, whether it failed, its tokens
+and its cost are read from it; or with one of `type` "error".
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ import msgspec
 from holdfast.agents.messages import Message
 from holdfast.agents.operator_sandbox import VARIABLE as SANDBOX
 from holdfast.attractor import run_files
+from holdfast.attractor.backends.agents.backend import ADAPTERS
+from holdfast.attractor.backends.agents.known_streams import report_in
 from holdfast.attractor.backends.base import (
     BackendAnswer,
     BackendReply,
@@ -34,8 +37,10 @@ from holdfast.attractor.backends.base import (
     as_conversation,
 )
 from holdfast.attractor.backends.tools import refuse_approvals
+from holdfast.attractor.command_run import workdir_text
 from holdfast.attractor.handler import StageVisit
-from holdfast.attractor.handlers.tool import ToolHandler, next_turn, workdir_text
+from holdfast.attractor.handlers.tool import ToolHandler, next_turn
+from holdfast.attractor.long_texts import handled, last_line
 from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.errors import HoldfastError, InputError, RunFileMissingError
 from holdfast.frontends.dot.document import Pipeline, Stage
@@ -52,21 +57,40 @@ _MOST: Final = 1e12
 
 class AgentResult(msgspec.Struct, frozen=True):
     text: str
-    failed: bool = False
+    failed: str = ""
+    """The error that it reports."""
     tokens: int = 0
     cost: float = 0.0
 
 
 def result_in(output: str) -> AgentResult | None:
-    """From the whole output, or from its last event if events came before. None: it is plain text."""
-    lines = reversed(output.strip().splitlines()[-_LAST_LINES:])
-    for candidate in (output.strip(), *lines):
+    """From the stream of a known agent, else from the whole output or its last event. None: it is plain
+    text."""
+    report = report_in(output, tuple(ADAPTERS.values()))
+    if report is not None:
+        cut = "" if report.ended else "its output ends without the last event of an agent"
+        tokens = 0 if report.usage is None else report.usage.total
+        return AgentResult(report.text, report.failed or cut, tokens, report.cost or 0.0)
+    whole = output.strip()
+    lines = reversed(whole.rsplit("\n", _LAST_LINES)[-_LAST_LINES:])
+    for number, candidate in enumerate((whole, *map(str.strip, lines))):
         found = _object(candidate)
-        if found.get("type") == "result" and (
-            isinstance(found.get("result"), str) or found.get("is_error") is True
-        ):
+        if found.get("type") == "result" and (isinstance(found.get("result"), str) or _is_error(found)):
             return _read(found)
+        if found.get("type") == "error" and number < 2:
+            return AgentResult("", _text_of(found.get("error")) or _text_of(found) or "an error")
     return None
+
+
+def _is_error(found: Mapping[str, Any]) -> bool:
+    return found.get("is_error") is True or str(found.get("subtype") or "").startswith("error")
+
+
+def _text_of(error: Any) -> str:
+    if not isinstance(error, Mapping):
+        return error if isinstance(error, str) else ""
+    message: Any = cast("Mapping[str, Any]", error).get("message")
+    return message if isinstance(message, str) else ""
 
 
 def _object(text: str) -> dict[str, Any]:
@@ -86,7 +110,7 @@ def _read(found: dict[str, Any]) -> AgentResult:
     # An error may have no text, but a kind.
     text = found.get("result")
     shown = text if isinstance(text, str) else str(found.get("subtype") or found.get("error") or "")
-    return AgentResult(shown, found.get("is_error") is True, tokens, cost)
+    return AgentResult(shown, (shown or "an error") if _is_error(found) else "", tokens, cost)
 
 
 def _amount(value: Any) -> float:
@@ -194,7 +218,7 @@ class CommandBackend:
             ended = await self._tool.once(visit, command, turn, self._work(asking))
         if run_files.is_refused_here():
             request.unlink(missing_ok=True)
-        return _reply_for(visit, ended, asking)
+        return await handled(len(str(ended["stdout"])), _reply_for, visit, ended, asking)
 
     def _whole(self, asking: PromptRequest) -> str:
         """An agent that keeps its sessions already has the conversation."""
@@ -260,7 +284,7 @@ def _reply_for(visit: StageVisit, ended: dict[str, Any], asking: PromptRequest) 
     failed = _reason(visit, ended) if ended["why"] or ended["code"] != 0 else ""
     text = result.text if result is not None else out if failed else out.strip()
     if not failed and result is not None and result.failed:
-        failed = f"the agent reported a failure: {text[:_LAST]}"
+        failed = f"the agent reported a failure: {result.failed[:_LAST]}"
     return BackendReply(
         text=text,
         messages=(Message("user", asking.prompt), Message("assistant", text)),
@@ -275,5 +299,5 @@ def _reason(visit: StageVisit, ended: dict[str, Any]) -> str:
         return f"timeout: the agent took longer than {visit.stage.text('timeout')} and was stopped"
     if ended["why"]:
         return f"the agent ended without an exit code: {ended['why']}"
-    lines = (str(ended["stderr"]).strip() or str(ended["stdout"]).strip()).splitlines()
-    return f"the agent ended with exit code {ended['code']}{': ' + lines[-1][:_LAST] if lines else ''}"
+    last = last_line(str(ended["stderr"])) or last_line(str(ended["stdout"]))
+    return f"the agent ended with exit code {ended['code']}{': ' + last[:_LAST] if last else ''}"

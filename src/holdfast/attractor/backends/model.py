@@ -33,9 +33,9 @@ from holdfast.attractor.backends.tools import (
     wanted_kits,
     workdir_of,
 )
+from holdfast.attractor.command_run import environment
 from holdfast.attractor.conversations import history_of
 from holdfast.attractor.handler import StageVisit
-from holdfast.attractor.handlers.tool import environment
 from holdfast.attractor.machine_requirements import require_allowed
 from holdfast.attractor.outcome import StageOutcome
 from holdfast.attractor.providers import Providers

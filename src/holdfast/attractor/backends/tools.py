@@ -10,8 +10,8 @@ from typing import Annotated, Any, Final
 from holdfast.agents.coding.kit import Approvals, coding_tools
 from holdfast.agents.local_sandbox import Folder
 from holdfast.agents.tools import Tool, ToolError, tool
+from holdfast.attractor.command_run import environment, sandbox_of, workdir_text
 from holdfast.attractor.handler import StageVisit
-from holdfast.attractor.handlers.tool import environment, sandbox_of, workdir_text
 from holdfast.errors import InputError, SettingsError
 from holdfast.frontends.dot.document import Pipeline, Stage
 from holdfast.frontends.dot.model_choice import PROVIDER_ALIASES, PROVIDERS, provider_of

@@ -29,6 +29,7 @@ from holdfast.attractor.backends.select import Backends, require_approvals_kept
 from holdfast.attractor.conversations import ConversationTurn, keep_turn, turns_of
 from holdfast.attractor.failures import CLASS_KEY, FINAL, failure_of, raise_if_ours
 from holdfast.attractor.handler import StageVisit
+from holdfast.attractor.long_texts import handled
 from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.attractor.preamble import preamble, since_last_turn
 from holdfast.attractor.references import with_references
@@ -73,7 +74,7 @@ class CodergenHandler:
         _note_calls(visit, reply)
         if asking.thread and "text" in reply and "failed" not in reply:
             keep_turn(visit, asking.thread, _turn(asking, reply))
-        return _outcome(visit, reply)
+        return await handled(len(str(reply.get("text", ""))), _outcome, visit, reply)
 
     def reserves(self, visit: StageVisit) -> bool:
         """Whether its backend reserves its calls itself, so that it may draw on the budget beside others."""

@@ -18,17 +18,17 @@ from holdfast.attractor import run_files
 from holdfast.attractor.backends.select import KEY, Backends
 from holdfast.attractor.child_budget import left_for_child
 from holdfast.attractor.child_runs import DETACH, STARTING, Child, ChildState, Polls, read_cycle
+from holdfast.attractor.command_run import workdir_text
 from holdfast.attractor.continuation import Continuation
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.handlers.codergen import prompt_of
 from holdfast.attractor.handlers.fan_in import ask_backend
 from holdfast.attractor.handlers.human import AUTO_KEY
-from holdfast.attractor.handlers.tool import workdir_text
 from holdfast.attractor.machine_requirements import SUBMITTED, is_submitted, require_allowed
 from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.attractor.processes import CHILD
 from holdfast.attractor.saved_checkpoint import SavedCheckpoint, read_directory
-from holdfast.attractor.worktree_requirements import WORKDIR
+from holdfast.attractor.worktree_requirements import PARENT, WORKDIR, working_folder
 from holdfast.errors import InputError
 from holdfast.frontends.dot.document import Pipeline
 from holdfast.frontends.dot.include import CHILD as CHILD_FILE
@@ -258,7 +258,10 @@ def child_input(visit: StageVisit, orders: ManagerOptions, pipeline: Pipeline) -
     """The child runs as its parent: same backend, same working folder, below the same directory."""
     logs = visit.folder / child_folder(visit)
     kept = {key: visit.given[key] for key in (KEY, AUTO_KEY, WORKDIR) if key in visit.given}
-    workdir = orders.workdir or (workdir_text(visit) if visit.workspace is not None else "")
+    workdir = orders.workdir
+    if visit.workspace is not None:
+        wanted = working_folder(visit.pipeline, visit.given, workdir)
+        workdir = str(visit.workspace.inside(wanted)) if workdir else workdir_text(visit)
     more: dict[str, Any] = {WORKDIR: workdir} if workdir else {}
     more |= {SUBMITTED: True} if is_submitted(visit) else {}
     return {
@@ -268,7 +271,7 @@ def child_input(visit: StageVisit, orders: ManagerOptions, pipeline: Pipeline) -
         **({SOURCE: str(Path(pipeline.path).resolve())} if pipeline.path else {}),
         run_files.LOGS_KEY: str(logs.resolve()),
         LINE: ancestor_files(visit),
-        "stack.parent.run_id": str(visit.ctx.run_id),
+        PARENT: str(visit.ctx.run_id),
     }
 
 

@@ -6,51 +6,33 @@ result; only if neither is possible is the outcome unknown, and the stage's poli
 
 from __future__ import annotations
 
-import asyncio
-import platform
 import shutil
 from collections.abc import Callable
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
 import msgspec
 
-from holdfast.agents.operator_sandbox import sandbox_words
-from holdfast.agents.tool_environment import hide_keys, tool_environment
 from holdfast.attractor import processes
-from holdfast.attractor.backends.base import missing_error
-from holdfast.attractor.continuation import Intent, earlier_command, write_intent
-from holdfast.attractor.directory_owner import other_owner, require_owner
+from holdfast.attractor.command_run import CHANGED, CommandRun, command_digest, machine, sandbox_of
+from holdfast.attractor.continuation import earlier_command
 from holdfast.attractor.failures import failure_of
 from holdfast.attractor.handler import StageVisit
+from holdfast.attractor.long_texts import last_line
 from holdfast.attractor.machine_requirements import require_allowed
 from holdfast.attractor.outcome import StageOutcome, StageStatus
-from holdfast.attractor.run_files import is_refused_here, logs_root_here, make_private, write
+from holdfast.attractor.run_files import is_refused_here, make_private
 from holdfast.attractor.stage_outputs import RUN
-from holdfast.attractor.status_file import forget_status, read_status, status_fields
-from holdfast.attractor.verdict import VerdictError, outcome_of
-from holdfast.attractor.worktree_requirements import WORKDIR
+from holdfast.attractor.status_file import forget_status
+from holdfast.attractor.verdict import outcome_of
 from holdfast.errors import InputError
 
 if TYPE_CHECKING:
     from holdfast.runs.context.context import Context
 
 AGAIN, DONE, FAILED = "run again", "it succeeded", "it failed"
-CHANGED: Final = "changed"
-"""Why a command has no result: it is that of a pipeline which was changed since."""
 NOTE: Final = 120
-SANDBOX: Final = "setting:tool-sandbox"
-_BOOT = Path("/proc/sys/kernel/random/boot_id")
-
-
-def workdir_text(visit: StageVisit) -> str:
-    """The folder in which a stage works, in the worktree of its branch if it has one; empty: the worker's."""
-    own = visit.stage.text("cwd")
-    if visit.workspace is not None:
-        return str(visit.workspace.inside(own) if own else visit.workspace.folder)
-    return own or visit.pipeline.text("workdir") or str(visit.given.get(WORKDIR) or "")
 
 
 _turns: WeakKeyDictionary[Context, int] = WeakKeyDictionary()
@@ -126,7 +108,7 @@ class ToolHandler:
             if left is not None:
                 folder, intent = left
                 found = {"folder": str(folder.resolve()), "machine": f"{intent.host}/{intent.boot_id}"}
-                return found if intent.command == _digest(work) else {**found, "changed": "true"}
+                return found if intent.command == command_digest(work) else {**found, "changed": "true"}
             made.append("here")
             return _place(visit, number)
 
@@ -143,184 +125,6 @@ class ToolHandler:
             forget_status(visit.folder)
         visit.outputs.add_streams(ended)
         return ended
-
-
-class CommandRun:
-    """One attempt of the command, in a separate folder."""
-
-    def __init__(
-        self,
-        visit: StageVisit,
-        command: str,
-        folder: Path,
-        number: int,
-        turn: int,
-        work: str,
-        *,
-        same_machine: object,
-    ) -> None:
-        self.visit = visit
-        self.command = command
-        self.work = work
-        self.folder = folder
-        self.number = number
-        self.turn = turn
-        self.same_machine = bool(same_machine)
-
-    async def run(self) -> dict[str, Any]:
-        """Start it unless it has started, and wait for it."""
-        if not self.same_machine or not (self.folder / processes.LOCK).exists():
-            # On another machine its result is known only if its files are on a shared disk.
-            return await self._record(await processes.wait_for_exit(self.folder, timeout=None))
-        await self.visit.show_settled()
-        # Shielded: a thread cannot be cancelled, and a command that it starts afterwards would be unknown.
-        beginning = asyncio.ensure_future(asyncio.to_thread(self._begin))
-        try:
-            if not await asyncio.shield(beginning):
-                await require_owner(self.visit)
-            return await self._record(await self._end())
-        except asyncio.CancelledError:
-            # A worker that shuts down leaves the command to the worker that takes over the run.
-            if self.visit.ctx.dropped:
-                await asyncio.wait({beginning})
-                processes.kill_now(self.folder)
-            raise
-
-    async def describe_changed(self) -> dict[str, Any]:
-        """What another command left here, which the continued run had started before its pipeline was
-        changed."""
-        return await self._record(processes.ProcessExit(None, CHANGED))
-
-    async def _end(self) -> processes.ProcessExit:
-        limit = self.visit.stage.microseconds("timeout")
-        return await processes.wait_for_exit(self.folder, timeout=None if limit is None else limit / 1e6)
-
-    def _begin(self) -> bool:
-        """False: it was not started, because its directory is another run's now."""
-        if processes.has_begun(self.folder):
-            return True
-        stage = self.visit.stage
-        cwd = workdir_text(self.visit)
-        shell = self.shell()
-        found = shutil.which(shell)
-        if found is None:
-            raise InputError(
-                f"stage {stage.id!r}: the shell {shell!r} does not exist here.", hint="Set tool.shell."
-            )
-        if cwd and not Path(cwd).is_dir():
-            raise InputError(
-                f"stage {stage.id!r}: the folder {cwd!r} does not exist.",
-                hint=f"Create {Path(cwd).resolve()} on {platform.node()} before this stage, or correct cwd.",
-            )
-        env, sandbox = self.environment(), sandbox_of(self.visit)
-        write_intent(self.folder, self._intent(cwd))
-        run = self.visit.ctx.run_id
-        if not is_refused_here() and other_owner(logs_root_here(self.visit.given, run), run) is not None:
-            return False
-        processes.begin(
-            self.folder,
-            self.command,
-            shell=found,
-            cwd=Path(cwd) if cwd else None,
-            env=env,
-            sandbox=sandbox,
-        )
-        return True
-
-    def _intent(self, cwd: str) -> Intent:
-        ctx = self.visit.ctx
-        host, _, boot = machine().partition("/")
-        return Intent(
-            run=ctx.run_id,
-            stage=self.visit.stage.id,
-            scope=self.visit.branch,
-            visit=ctx.visit,
-            attempt=ctx.attempt,
-            failures=ctx.failures,
-            number=self.number,
-            turn=self.turn,
-            idempotency_key=ctx.idempotency_key,
-            command=_digest(self.work),
-            cwd=cwd or str(Path.cwd()),
-            host=host,
-            boot_id=boot,
-        )
-
-    def shell(self) -> str:
-        return self.visit.stage.text("tool.shell") or "/bin/sh"
-
-    def environment(self) -> dict[str, str]:
-        return environment(self.visit)
-
-    def hide(self, text: str) -> str:
-        """Without keys of this process, which a command can read in `/proc`."""
-        return hide_keys(text)
-
-    def _shown(self, path: Path, *, rewrite: bool) -> str:
-        """`rewrite`: in the file too, because its directory may be copied to others."""
-        text = processes.stream_text(path)
-        shown = self.hide(text)
-        if rewrite and shown != text:
-            write(path, shown)
-        return shown
-
-    async def _record(self, ended: processes.ProcessExit) -> dict[str, Any]:
-        """The result for the journal: after this the files are only for convenience."""
-        # A process whose end is not known may still write its files.
-        is_over = ended.why not in ("unknown", CHANGED)
-        streams = [self.folder / name for name in (processes.STDOUT, processes.STDERR)]
-        out, errors = [await asyncio.to_thread(self._shown, path, rewrite=is_over) for path in streams]
-        found: dict[str, Any] = {
-            "code": ended.code,
-            "why": ended.why,
-            "seconds": round(ended.seconds, 3),
-            "stdout": out,
-            "stderr": errors,
-        }
-        try:
-            status = read_status(self.visit.folder, self.hide)
-        except VerdictError as fault:
-            return {**found, "fault": str(fault)}
-        return found if status is None else {**found, "status": status_fields(status)}
-
-
-def sandbox_of(visit: StageVisit) -> list[str]:
-    """The words of the operator's sandbox for the commands of a stage. Raises RequirementsMissingError if it
-    cannot be used: that is a fault of this worker, and no outcome of the stage."""
-    workdir = Path(workdir_text(visit) or ".")
-    common = workdir if visit.workspace is None else visit.workspace.repository.common
-    places = {"workdir": workdir, "stage_dir": visit.folder, "logs": visit.logs, "repository": common}
-    try:
-        return sandbox_words(places)
-    except InputError as error:
-        raise missing_error([SANDBOX], error) from error
-
-
-def environment(visit: StageVisit) -> dict[str, str]:
-    """The allowed variables of the worker, those that identify this stage, and those of the stage:
-    `env.NAME="text"`, or `env.NAME="context.key"` for a value of the context."""
-    stage, ctx = visit.stage, visit.ctx
-    found = tool_environment()
-    found |= {
-        "HOLDFAST_RUN_ID": ctx.run_id,
-        "HOLDFAST_NODE": stage.id,
-        "HOLDFAST_VISIT": str(ctx.visit),
-        "HOLDFAST_IDEMPOTENCY_KEY": ctx.idempotency_key,
-        "ATTRACTOR_LOGS_ROOT": str(visit.logs.resolve()),
-        "ATTRACTOR_STAGE_DIR": str(visit.folder.resolve()),
-        "ATTRACTOR_GOAL": visit.pipeline.goal,
-    }
-    for key in stage.attrs:
-        if key.startswith("env."):
-            found[key.removeprefix("env.")] = _value(visit, stage.text(key))
-    return found
-
-
-def _value(visit: StageVisit, text: str) -> str:
-    if not text.startswith("context."):
-        return text
-    found = visit.context.get(text)
-    return visit.context.get_string(text if found is not None else text.removeprefix("context."))
 
 
 def _place(visit: StageVisit, number: int) -> dict[str, str]:
@@ -342,26 +146,12 @@ def _place(visit: StageVisit, number: int) -> dict[str, str]:
         return {"folder": str(folder.resolve()), "machine": machine()}
 
 
-def machine() -> str:
-    """This machine since its last boot: processes from before the boot are gone."""
-    try:
-        # After a reboot the lock is free and the process id may be another program's.
-        boot = _BOOT.read_text().strip()
-    except OSError:
-        boot = ""
-    return f"{platform.node()}/{boot}"
-
-
 def policy_in_doubt(visit: StageVisit) -> str:
     """AGAIN or FAILED; empty if a person decides."""
     policy = visit.stage.text("in_doubt") or visit.pipeline.text("in_doubt")
     # By default a person decides: nothing outside may happen twice without notice.
     policy = policy or ("retry" if visit.stage.flag("idempotent") else "ask")
     return {"retry": AGAIN, "fail": FAILED}.get(policy, "")
-
-
-def _digest(work: str) -> str:
-    return sha256(work.encode("utf-8", "replace")).hexdigest()
 
 
 async def _stop_earlier(visit: StageVisit, turn: int) -> None:
@@ -430,8 +220,7 @@ def _context_of(ended: dict[str, Any]) -> dict[str, Any]:
 
 
 def _exit_text(ended: dict[str, Any]) -> str:
-    output = str(ended["stderr"]).strip() or str(ended["stdout"]).strip()
-    last = output.splitlines()[-1][:NOTE] if output else ""
+    last = (last_line(str(ended["stderr"])) or last_line(str(ended["stdout"])))[:NOTE]
     return f"exit code {ended['code']}{': ' + last if last else ''}"
 
 

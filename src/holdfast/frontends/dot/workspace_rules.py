@@ -13,8 +13,15 @@ from holdfast.frontends.dot.parallel_regions import FAN_IN, PARALLEL, Region, Re
 from holdfast.frontends.dot.rule_context import Check, RuleContext, name_list
 
 KEY: Final = "workspace"
+WORKTREE: Final = "worktree"
+NOTHING: Final = "none"
+"""Of `merge`."""
+_NO_COMMIT: Final = frozenset({"start", "conditional", PARALLEL, "wait.human"})
+"""Kinds of stages after which a worktree has no commit; the exit is another."""
+_OWN: Final = "a fan-in (shape=tripleoctagon) of their own"
 ERROR, WARNING = DiagnosticSeverity.error, DiagnosticSeverity.warning
-# Finding the branches of one stage looks at the whole pipeline, so only so many stages are checked.
+# Finding the branches of one stage looks at the whole pipeline, so only so many stages are checked for what
+# is a warning.
 _LOOKED_AT: Final = 20
 
 
@@ -31,7 +38,7 @@ def workspace_words(view: RuleContext) -> Iterator[Diagnostic]:
                 yield view.at(
                     "workspace_words", WARNING, stage, message, key=key, fix="write it on the fan-out"
                 )
-            elif key != KEY and stage.text(KEY) != "worktree":
+            elif key != KEY and stage.text(KEY) != WORKTREE:
                 message = f"{key} has no effect on {stage.id}, whose branches share one folder"
                 yield view.at(
                     "workspace_words", WARNING, stage, message, key=key, fix="add workspace=worktree"
@@ -39,25 +46,95 @@ def workspace_words(view: RuleContext) -> Iterator[Diagnostic]:
 
 
 def workspace_joins(view: RuleContext) -> Iterator[Diagnostic]:
-    """Branches with worktrees are merged by the fan-in where they end, so each such fan-out has one."""
-    regions = Regions(view.pipeline, view.kinds)
-    fans = list(islice(view.of_kind(PARALLEL), _LOOKED_AT))
-    found = {stage.id: regions.of(stage.id, frozenset()) for stage in fans}
-    for stage in fans:
-        if stage.text(KEY) != "worktree" or stage.text("merge") == "none":
+    """Work in a worktree counts once it is in a commit that is merged: every fan-out is looked at."""
+    if not any(stage.text(KEY) == WORKTREE for stage in view.stages_with(KEY)):
+        return
+    fans = _FanOuts(view)
+    for stage in view.of_kind(PARALLEL):
+        if stage.text(KEY) != WORKTREE:
+            fault = fans.uncommitted(stage)
+        elif stage.text("merge") != NOTHING:
+            fault = fans.unmerged(stage)
+        else:
             continue
-        around = frozenset[str]().union(
-            *(
-                region.stops
-                for name, region in found.items()
-                if name != stage.id and stage.id in _inside(regions, region)
-            )
-        )
-        join = regions.of(stage.id, around).join
-        if view.kinds.get(join) != FAN_IN or join in around:
-            message = f"the branches of {stage.id} have worktrees, but no fan-in of their own merges them"
-            fix = "let them end at a fan-in (shape=tripleoctagon) of their own, or set merge=none"
+        if fault is not None:
+            message, fix = fault
             yield view.at("workspace_joins", ERROR, stage, message, key=KEY, fix=fix)
+
+
+class _FanOuts:
+    """Where the branches of all fan-outs end, and which fan-outs are inside branches of others."""
+
+    def __init__(self, view: RuleContext) -> None:
+        self._view = view
+        self._regions = Regions(view.pipeline, view.kinds)
+        found = {stage.id: self._regions.of(stage.id, frozenset()) for stage in view.of_kind(PARALLEL)}
+        inside = {name: _inside(self._regions, region) for name, region in found.items()}
+        self._around = {
+            name: sorted((n for n in found if n != name and name in inside[n]), key=lambda n: len(inside[n]))
+            for name in found
+        }
+        self._stops = {
+            name: frozenset[str]().union(*(found[n].stops for n in around))
+            for name, around in self._around.items()
+        }
+
+    def unmerged(self, stage: Stage) -> tuple[str, str] | None:
+        """Why the work of its branches would not reach the stages after it, and what to do."""
+        join = self._join(stage.id)
+        if self._view.kinds.get(join) != FAN_IN or join in self._stops[stage.id]:
+            return (
+                f"the branches of {stage.id} have worktrees, but no fan-in of their own merges them",
+                f"let them end at {_OWN}, or set merge=none",
+            )
+        outer = next(iter(self._around[stage.id]), "")
+        if outer and not self._has_worktrees(outer):
+            message = (
+                f"what {stage.id} merges stays in its branch of {outer}, whose branches share one folder: no "
+                "stage after them would have it"
+            )
+            return message, f"set workspace=worktree on {outer}, or merge=none on {stage.id}"
+        return None
+
+    def uncommitted(self, stage: Stage) -> tuple[str, str] | None:
+        """The same for branches that share a worktree, which have no commits of their own: the next stage
+        after them has to make one."""
+        if not self._is_in_worktree(stage.id):
+            return None
+        targets = (stage.text(key) for key in ("retry_target", "fallback_retry_target"))
+        todo = [self._join(stage.id), *(name for name in targets if name in self._view.kinds)]
+        seen: set[str] = set()
+        while todo:
+            name = todo.pop()
+            kind = self._view.kinds.get(name, "")
+            ends = kind in ("", "exit") or name in self._stops[stage.id]
+            if ends or (kind == PARALLEL and self._has_worktrees(name)):
+                message = (
+                    f"the branches of {stage.id} share a worktree, and no stage after them makes a commit of "
+                    "their work"
+                )
+                return message, f"let them end at {_OWN}, or set workspace=worktree"
+            if name not in seen and kind in _NO_COMMIT:
+                following = [self._join(name)] if kind == PARALLEL else self._regions.following(name)
+                todo += following or [""]
+            seen.add(name)
+        return None
+
+    def _is_in_worktree(self, name: str) -> bool:
+        """In a branch that has one, or perhaps after a merge."""
+        if any(map(self._has_worktrees, self._around[name])):
+            return True
+        merging = [n for n in self._around if self._has_worktrees(n) and self._merges(n)]
+        return any(name in reach([self._join(n)], self._regions.following, self._stops[n]) for n in merging)
+
+    def _join(self, name: str) -> str:
+        return self._regions.of(name, self._stops[name]).join
+
+    def _has_worktrees(self, name: str) -> bool:
+        return self._view.pipeline.stages[name].text(KEY) == WORKTREE
+
+    def _merges(self, name: str) -> bool:
+        return self._view.pipeline.stages[name].text("merge") != NOTHING
 
 
 def shared_workspaces(view: RuleContext) -> Iterator[Diagnostic]:

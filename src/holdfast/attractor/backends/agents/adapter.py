@@ -55,5 +55,9 @@ class AgentAdapter(ABC):
         """What a stream, or its part so far, says."""
 
     @abstractmethod
+    def begins(self, event: AgentEvent) -> bool:
+        """Whether its streams begin with such an event, and no other program's do."""
+
+    @abstractmethod
     def shown(self, event: AgentEvent) -> ShownEvent | None:
         """What is shown of an event; None: only that it happened."""

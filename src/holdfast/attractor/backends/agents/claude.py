@@ -50,7 +50,7 @@ class ClaudeAdapter(AgentAdapter):
 
     def read(self, events: Iterable[AgentEvent]) -> AgentReport:
         """`is_error` decides: a refused request has the subtype `success`. The result may lack its text: then
-        the last message of the assistant is the answer."""
+        the last message of the assistant is the answer. A turn may follow a result, with one of its own."""
         session, model, said, count = "", "", "", 0
         last: AgentEvent | None = None
         for event in events:
@@ -59,11 +59,14 @@ class ClaudeAdapter(AgentAdapter):
             if event["type"] == "system":
                 model = text_at(event, "model") or model
             elif event["type"] == "assistant" and not event.get("parent_tool_use_id"):
-                said = _texts(event) or said
+                said, last = _texts(event) or said, None
             elif event["type"] == "result":
                 last = event
         known = AgentReport(session=session, model=model, text=said, events=count)
         return known if last is None else _ended(known, last)
+
+    def begins(self, event: AgentEvent) -> bool:
+        return event["type"] == "system" and bool(text_at(event, "session_id"))
 
     def shown(self, event: AgentEvent) -> ShownEvent | None:
         if event["type"] != "assistant":
@@ -86,7 +89,8 @@ def _texts(event: AgentEvent) -> str:
 def _ended(known: AgentReport, event: AgentEvent) -> AgentReport:
     subtype, wrong = text_at(event, "subtype"), event.get("is_error")
     text = text_at(event, "result") or known.text
-    failed = wrong is True or (wrong is not False and subtype != "success")
+    # A limit of turns is an error of older versions without `is_error`.
+    failed = wrong is True or subtype.startswith("error") or (wrong is not False and subtype != "success")
     errors = [each for each in items_at(event, "errors") if isinstance(each, str)]
     reason = text_at(event, "result") or "; ".join(errors) or subtype or "it reports an error"
     return AgentReport(

@@ -66,7 +66,8 @@ class CodexAdapter(AgentAdapter):
             elif kind == "item.completed" and text_at(event, "item", "type") == "agent_message":
                 text = text_at(event, "item", "text") or text
             elif kind == "turn.completed":
-                ended, failed, usage = True, "", _usage(event) or usage
+                # A turn that has failed cannot be completed.
+                ended, usage = True, _usage(event) or usage
             elif kind == "turn.failed":
                 ended, failed = True, text_at(event, "error", "message") or warning or "the turn failed"
                 usage = _usage(event) or usage
@@ -80,6 +81,9 @@ class CodexAdapter(AgentAdapter):
             usage=usage,
             events=count,
         )
+
+    def begins(self, event: AgentEvent) -> bool:
+        return event["type"] == "thread.started" and bool(text_at(event, "thread_id"))
 
     def shown(self, event: AgentEvent) -> ShownEvent | None:
         item = text_at(event, "item", "type")

@@ -60,13 +60,16 @@ class GeminiAdapter(AgentAdapter):
                 # What it says after a tool is a new paragraph: a block begins on a line of its own.
                 said = text_at(event, "content")
                 parts += ["\n\n", said] if said and parts and not joined else [said] if said else []
-                joined = True
+                joined, last = True, None
             elif kind == "result":
                 last = event
             if kind in ("tool_use", "tool_result"):
                 joined = False
         known = AgentReport(session=session, model=model, text="".join(parts), events=count)
         return known if last is None else _ended(known, last)
+
+    def begins(self, event: AgentEvent) -> bool:
+        return event["type"] == "init" and bool(text_at(event, "session_id"))
 
     def shown(self, event: AgentEvent) -> ShownEvent | None:
         if event["type"] == "message" and text_at(event, "role") == "assistant":

@@ -22,8 +22,8 @@ from holdfast.attractor import processes, run_files
 from holdfast.attractor.backends.agents import session
 from holdfast.attractor.backends.agents.adapter import AgentAdapter
 from holdfast.attractor.backends.agents.stream import AgentReport, event_of, events_in, is_event
+from holdfast.attractor.command_run import CommandRun
 from holdfast.attractor.handler import StageVisit
-from holdfast.attractor.handlers.tool import CommandRun
 from holdfast.errors import InputError
 from holdfast.types.text import clean_text
 
@@ -31,6 +31,8 @@ EVENTS: Final = "events.jsonl"
 IDLE: Final = 600.0
 """Seconds without an event before an agent is stopped (`agent_idle_timeout`)."""
 _SHOWN: Final = 4_000
+_PART: Final = 2**18
+"""Bytes of a stream that are shown before other work of this process has its turn."""
 # With these a document could send the agent's key elsewhere, or run other code with it.
 _RESERVED: Final = (
     "ANTHROPIC_*", "CLAUDE_*", "OPENAI_*", "CODEX_*", "GEMINI_*", "GOOGLE_*", "NODE_*", "LD_*", "DYLD_*",
@@ -79,7 +81,8 @@ class AgentProcess(CommandRun):
             idle=idle_of(self.visit),
             look=self._view.look,
         )
-        self._view.look()
+        while self._view.look():  # noqa: ASYNC110 (each turn shows a part)
+            await asyncio.sleep(0)
         return ended
 
     async def _record(self, ended: processes.ProcessExit) -> dict[str, Any]:
@@ -131,18 +134,20 @@ class EventView:
         self._rest = ""
         self._known = ""
 
-    def look(self) -> None:
+    def look(self) -> bool:
+        """The next part of what it has written; whether there may be more."""
         try:
             with self._path.open("rb") as stream:
                 stream.seek(self._offset)
-                raw = stream.read()
+                raw = stream.read(_PART)
         except OSError:
-            return
+            return False
         self._offset += len(raw)
         *lines, self._rest = (self._rest + self._decoder.decode(raw)).split("\n")
         for line in lines:
             if line.strip():
                 self._show(event_of(hide_secrets(line)))
+        return len(raw) == _PART
 
     def _show(self, event: Mapping[str, Any]) -> None:
         if is_event(event) and not self._known:

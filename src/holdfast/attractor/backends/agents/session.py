@@ -18,8 +18,8 @@ from holdfast.agents.messages import TokenUsage
 from holdfast.attractor import run_files
 from holdfast.attractor.backends.agents.adapter import AgentAdapter
 from holdfast.attractor.backends.base import PromptRequest
+from holdfast.attractor.command_run import machine
 from holdfast.attractor.handler import StageVisit
-from holdfast.attractor.handlers.tool import machine
 from holdfast.telemetry import log
 
 FILE: Final = "session.json"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -13,15 +15,18 @@ pytest.importorskip("temporalio")
 from temporalio.worker import Replayer
 
 from holdfast import Context, Flow, Holdfast
+from holdfast.checkpoint import encode_body
 from holdfast.checkpoint.keys import EVERYBODY
 from holdfast.drivers.temporal.activities import LARGEST
 from holdfast.drivers.temporal.payload_codec import converter_for
 from holdfast.drivers.temporal.workflow import RunWorkflow
 from holdfast.drivers.temporal.workflow_runner import RUNNER
 from holdfast.runs.collect_blobs import collect_blobs
+from tests.deadlines import HANG
 from tests.services import temporal
 from tests.storage.canary import CANARY, ring
 from tests.temporal.runs import assert_same, engine_of, run, settled, workers
+from tests.temporal.test_runs import asks
 
 pytestmark = pytest.mark.anyio
 
@@ -123,3 +128,59 @@ async def test_result_over_the_limit_fails_its_node(sqlite: str, engine: str) ->
         assert done.error.code == "value_too_large"
         assert "with what node 'make' returns" in done.error.message
         await assert_same(hf, done.run_id)
+
+
+async def logged(caplog: pytest.LogCaptureFixture, hf: Holdfast, text: str) -> None:
+    store = await hf.open()
+    async with asyncio.timeout(HANG):
+        while text not in caplog.text:
+            await store.wait_change(0.1)
+
+
+@pytest.mark.covers("TD-30")
+async def test_encrypted_store_refuses_what_is_not_encrypted_and_loses_nothing(
+    tmp_path: Path, engine: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By someone who may write to the namespace and has no key: a signal is dropped, and a run that does not
+    begin with what we have written does not begin."""
+    flow = asks()
+    address = f"sqlite:{tmp_path / 'closed.db'}"
+    async with Holdfast(address, engine=engine, keys=ring(EVERYBODY)) as hf, workers(hf, flow):
+        service, found = await hf.service(), await engine_of(hf)
+        plain = await found.cluster.connect()
+        waiting = await run(flow, hf)
+        await plain.get_workflow_handle(waiting.run_id).signal("holdfast.mail", 1)
+        row = await service.get(waiting.run_id)
+        start, graph = await found._start_of(row, serial=False)
+        start.run = forged = str(uuid4())
+        await plain.start_workflow(
+            "holdfast.run", args=[encode_body(start), graph], id=forged, task_queue=await found.queues.of(row)
+        )
+        await logged(caplog, hf, "is not encrypted, and the store is")
+        assert f"a payload of run {forged} is refused" in caplog.text
+        await plain.get_workflow_handle(forged).terminate()
+        await service.answer(waiting.holds[0].id, "yes")
+        done = await settled(flow, hf, waiting.run_id)
+        assert done.completed, done
+        assert f"a payload of run {waiting.run_id} is refused" in caplog.text
+        await assert_same(hf, waiting.run_id)
+
+
+@pytest.mark.covers("TD-30")
+async def test_run_that_began_before_its_store_was_encrypted_continues_where_its_workers_are_told_so(
+    tmp_path: Path, engine: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    flow, address = asks(), f"sqlite:{tmp_path / 'later.db'}"
+    async with Holdfast(address, engine=engine) as hf, workers(hf, flow):
+        waiting = await run(flow, hf)
+    keys = ring(EVERYBODY)
+    async with Holdfast(address, engine=engine, keys=keys) as hf, workers(hf, flow, cached=0):
+        await (await hf.service()).answer(waiting.holds[0].id, "yes")
+        await logged(caplog, hf, "?unencrypted=true")
+        assert (await (await hf.service()).get(waiting.run_id)).status == "pending_input"
+    async with (
+        Holdfast(address, engine=f"{engine}&unencrypted=true", keys=keys) as hf,
+        workers(hf, flow, cached=0),
+    ):
+        assert (await settled(flow, hf, waiting.run_id)).completed
+        await assert_same(hf, waiting.run_id)

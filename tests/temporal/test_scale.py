@@ -29,7 +29,7 @@ def engine() -> str:
     return temporal.server().address("30s")
 
 
-@pytest.mark.covers("TD-28")
+@pytest.mark.covers("TD-28", "TD-29")
 @pytest.mark.parametrize(
     ("items", "together", "most", "events"),
     [(60, 15, 6, 100), pytest.param(10_000, 200, 500, 20_000, marks=pytest.mark.soak)],

@@ -158,6 +158,15 @@ def spec_from_asked(asked: dict[str, Any]) -> HoldSpec:
 # ---------------------------------------------------------------------- rendering, when it is asked
 
 
+class RowOnly(msgspec.Struct, frozen=True, kw_only=True):
+    """What people see and must enter, where that is more than the journal says: the journals of earlier runs
+    are compared with what is decided today."""
+
+    prompt: str
+    context: dict[str, Any]
+    schema: dict[str, Any] | None
+
+
 class RenderedHold(msgspec.Struct, frozen=True):
     """`warnings`: the placeholders without a value, each with its place."""
 
@@ -336,24 +345,29 @@ def ask(
     context: dict[str, Any],
     code: str = "",
     warnings: Sequence[str] = (),
-    stricter: dict[str, Any] | None = None,
+    row: RowOnly | None = None,
 ) -> None:
-    """Open a hold by a separate `asked` record; asking again finds the same id (D-28). `stricter`: the schema
-    of the row where answers must fit more than the journal says."""
+    """Open a hold by a separate `asked` record; asking again finds the same id (D-28)."""
     scope, visit = (execution.scope, execution.visit) if execution else ("", 0)
     # Derived, not random: a step that is repeated after a crash asks the same question, not a second one.
     hold = HoldId(derived_id(decision.pos.run, scope, node, visit, why, ordinal))
     context = with_pins(context, decision.pos.skills)
-    shown = spec if stricter is None else msgspec.structs.replace(spec, schema=stricter)
-    row = row_of(decision, execution, hold, node, shown, ordinal=ordinal, prompt=prompt, context=context)
+    opened = row_of(decision, execution, hold, node, spec, ordinal=ordinal, prompt=prompt, context=context)
+    body = body_of(opened, spec, context, why, code)
+    if row is not None:
+        spec = msgspec.structs.replace(spec, schema=row.schema)
+        shown = with_pins(row.context, decision.pos.skills)
+        opened = row_of(
+            decision, execution, hold, node, spec, ordinal=ordinal, prompt=row.prompt, context=shown
+        )
     if warnings:
         # Only in the row: what was asked, which the journal records, is the same without them.
-        terms = msgspec.structs.replace(row.terms, warnings=tuple(warnings))
-        row = msgspec.structs.replace(row, terms=terms)
-    body = body_of(row, spec, context, why, code)
+        terms = msgspec.structs.replace(opened.terms, warnings=tuple(warnings))
+        opened = msgspec.structs.replace(opened, terms=terms)
     record = decision.draft(
-        Kind.asked, body, node=node, execution=execution, effect="human", listed=True, side=Side(holds=[row])
-    )
+        Kind.asked, body, node=node, execution=execution, effect="human", listed=True,
+        side=Side(holds=[opened]),
+    )  # fmt: skip
     apply_record(decision.graph, decision.pos, record, body)
 
 

@@ -98,12 +98,14 @@ def next_doubt(decision: Decision, execution: Exec, node: Node) -> bool:
 
 def ask(decision: Decision, execution: Exec, error: ErrorInfo | None, *, substep: str = "") -> None:
     """Ask a person whether the effect happened; the intent's facts are shown with the question."""
+    # Loaded by the first of these questions.
+    from holdfast.engine.doubt_text import what_happened
+
     pos = decision.pos
     node = node_of(decision.graph, pos, execution)
     step = execution.step_names.get(substep, substep)
     what = f"step {step!r} of node {node.id!r}" if substep else f"node {node.id!r}"
-    reported = f" It reported: {error.type}: {error.message}" if error is not None else ""
-    prompt = f"Did {what} take effect? It started, and its outcome is not known.{reported}"
+    prompt = _question(what, error)
     context = {
         "node": node.id,
         "step": step or None,
@@ -115,6 +117,8 @@ def ask(decision: Decision, execution: Exec, error: ErrorInfo | None, *, substep
     }
     spec = HoldSpec(type="in_doubt", prompt=prompt, options=OPTIONS, priority="high", schema=ANSWER_SCHEMA)
     why = f"doubt_step:{substep}" if substep else "doubt:"
+    exactly, facts = what_happened(decision, execution, substep)
+    schema = None if substep else _without_answers(sorted(answer_fields(decision.graph.spec)))
     holds.ask(
         decision,
         execution,
@@ -124,13 +128,19 @@ def ask(decision: Decision, execution: Exec, error: ErrorInfo | None, *, substep
         ordinal=ORDINALS + pos.head,
         prompt=prompt,
         context=context,
-        stricter=None if substep else _without_answers(sorted(answer_fields(decision.graph.spec))),
+        row=holds.RowOnly(
+            prompt=_question(exactly, error), context={**facts, **context}, schema=schema or spec.schema
+        ),
     )
 
 
+def _question(what: str, error: ErrorInfo | None) -> str:
+    reported = f" It reported: {error.type}: {error.message}" if error is not None else ""
+    return f"Did {what} take effect? It started, and its outcome is not known.{reported}"
+
+
 def _without_answers(fields: list[str]) -> dict[str, Any] | None:
-    """Who says what an effect did must not answer a hold with it. Only in the row: the journals of older
-    runs have the plain schema, and are replayed."""
+    """Who says what an effect did must not answer a hold with it."""
     if not fields:
         return None
     update = {"type": ["object", "null"], "properties": dict.fromkeys(fields, False)}

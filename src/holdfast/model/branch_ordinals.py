@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 if TYPE_CHECKING:
     from holdfast.model.position import Sub
@@ -27,6 +27,31 @@ def segment(number: int, key: str | None) -> str:
 def is_inside_branch(ordinal: str) -> bool:
     # A key may have any characters, also a slash.
     return "/" in ordinal and not ordinal.startswith("=")
+
+
+def shown_call(ordinal: str) -> str:
+    """`3rd call` for `2`, `2nd branch, 1st call` for `0/1/0`, `branch 'A17', key 'paid'` for
+    `+import/+A17/=paid`."""
+    # A key may have slashes of its own.
+    around, keyed, key = f"/{ordinal}".partition("/=")
+    last = f"key {key!r}"
+    if not keyed:
+        around, _, number = around.rpartition("/")
+        last = f"{_nth(number)} call" if number.isdecimal() else repr(number)
+    # Each combinator, whose own number tells nothing, is followed by its branch.
+    branches = around.split("/")[2::2]
+    return ", ".join([*map(_shown_branch, branches), last])
+
+
+def _shown_branch(part: str) -> str:
+    return f"{_nth(part)} branch" if part.isdecimal() else f"branch {unquote(part.removeprefix('+'))!r}"
+
+
+def _nth(part: str) -> str:
+    """People count from one."""
+    number = int(part) + 1
+    ends = {1: "st", 2: "nd", 3: "rd"}
+    return f"{number}{'th' if number % 100 in (11, 12, 13) else ends.get(number % 10, 'th')}"
 
 
 def has_branches(subs: Mapping[str, Sub]) -> bool:

@@ -146,18 +146,17 @@ def format_duration(duration: timedelta) -> str:
     return sign + " ".join(parts)
 
 
-def _read(value: str | int | float | timedelta) -> timedelta:
+def _read(value: object) -> timedelta:
     if isinstance(value, timedelta):
         return value
     if isinstance(value, str):
         return _read_text(value)
-    # What a caller gives is not always of these types.
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
         raise DurationError("it is not a number of seconds", text=_shown(value))
     return timedelta(seconds=value)
 
 
-def _shown(value: str | int | float | timedelta) -> str:
+def _shown(value: object) -> str:
     """Python refuses to print integers of thousands of digits; the error about one must still appear."""
     if isinstance(value, int) and value.bit_length() > 8 * _MAX_LENGTH:
         return hex(value)

@@ -21,7 +21,8 @@ EXAMPLE: Final = "temporal://localhost:7233/default"
 class EngineAddress(msgspec.Struct, frozen=True, kw_only=True):
     """`heartbeat`: seconds after which a worker that is silent has lost its node. `activities`: most nodes at
     work in one worker. `pollers`: connections that wait for work, for each queue. `profile`: of the vendor's
-    settings (TEMPORAL_CONFIG_FILE), with keys and certificates."""
+    settings (TEMPORAL_CONFIG_FILE), with keys and certificates. `unencrypted`: of an encrypted store, plain
+    payloads are taken as well."""
 
     host: str
     port: int = PORT
@@ -31,6 +32,7 @@ class EngineAddress(msgspec.Struct, frozen=True, kw_only=True):
     activities: int = 100
     pollers: int = 2
     profile: str = ""
+    unencrypted: bool = False
 
     @property
     def target(self) -> str:
@@ -119,4 +121,5 @@ _OPTIONS: Final[dict[str, Callable[[str], Any]]] = {
     "activities": _count,
     "pollers": _count,
     "profile": _profile,
+    "unencrypted": _flag,
 }

@@ -166,7 +166,7 @@ class TemporalEngine:
         self.store = service.store
         self.figures = EngineFigures()
         self.queues = TaskQueues(self.runtime)
-        self._converter = converter_for(self.runtime.blobs)
+        self._converter = converter_for(self.runtime.blobs, plain=cluster.address.unencrypted)
         # Tenants whose keys are those of the other processes.
         self._checked: set[str] = set()
 

@@ -1,19 +1,24 @@
 """What goes through the cluster: compressed, encrypted where the store is, and large payloads in the store's
 blobs.
 
-The cluster sees the ids of runs, the names of tenants, flows and nodes, and nothing that flows compute.
+The cluster sees the ids of runs, the names of tenants, flows and nodes, and nothing that flows compute. Where
+the store is encrypted, what comes from the cluster must be, too: otherwise who may write there, and has no
+key, could decide what a run continues with.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from temporalio.api.common.v1 import Payload
 from temporalio.converter import (
+    CompositePayloadConverter,
     DataConverter,
     DefaultFailureConverterWithEncodedAttributes,
+    DefaultPayloadConverter,
+    EncodingPayloadConverter,
     PayloadCodec,
     SerializationContext,
     WithSerializationContext,
@@ -24,7 +29,9 @@ from holdfast.checkpoint.compress import WORTH_TRYING
 from holdfast.checkpoint.envelope import pack_envelope, unpack_envelope
 from holdfast.checkpoint.size_limit import SPILL_OVER
 from holdfast.drivers.temporal.unavailable import while_unavailable
-from holdfast.errors import BlobMissingError
+from holdfast.errors import BlobMissingError, EngineError
+from holdfast.telemetry import log
+from holdfast.types.ciphertext import is_encrypted
 from holdfast.types.ids import RunId
 from holdfast.types.value import BlobRef
 
@@ -34,17 +41,22 @@ if TYPE_CHECKING:
 _ENCODING: Final = "encoding"
 INLINE: Final = b"binary/holdfast"
 IN_BLOB: Final = b"binary/holdfast-blob"
+REFUSED: Final = b"binary/holdfast-refused"
+"""In place of a payload that should have been encrypted. Only where it is read it is an error: a signal says
+nothing that counts, so a forged one is dropped and stops no run."""
 
 
 class RunPayloadCodec(PayloadCodec, WithSerializationContext):
-    """Of the payloads of one run; without a run, of those of none."""
+    """Of the payloads of one run; without a run, of those of none. `plain`: those that are not encrypted are
+    taken although the store is."""
 
-    def __init__(self, blobs: BlobStore, run: str = "") -> None:
+    def __init__(self, blobs: BlobStore, run: str = "", *, plain: bool = False) -> None:
         self._blobs = blobs
         self._run = RunId(run)
+        self._plain = plain
 
     def with_context(self, context: SerializationContext) -> RunPayloadCodec:
-        return RunPayloadCodec(self._blobs, getattr(context, "workflow_id", None) or "")
+        return RunPayloadCodec(self._blobs, getattr(context, "workflow_id", None) or "", plain=self._plain)
 
     async def encode(self, payloads: Sequence[Payload]) -> list[Payload]:
         return [await self._encode(payload) for payload in payloads]
@@ -73,7 +85,11 @@ class RunPayloadCodec(PayloadCodec, WithSerializationContext):
 
     async def _decode(self, payload: Payload) -> Payload:
         encoding, data = payload.metadata.get(_ENCODING), payload.data
-        if encoding not in (INLINE, IN_BLOB):
+        is_ours = encoding in (INLINE, IN_BLOB)
+        if self._blobs.encrypted is not None and not self._plain and not (is_ours and is_encrypted(data)):
+            log.error("a payload of run %s is refused: it is not encrypted", self._run)
+            return Payload(metadata={_ENCODING: REFUSED}, data=self._run.encode())
+        if not is_ours:
             return payload
         if self._blobs.encrypted is not None:
             data = self._blobs.encrypted.cipher.decrypt_bytes(data, "payload", self._run)
@@ -93,9 +109,36 @@ class RunPayloadCodec(PayloadCodec, WithSerializationContext):
         return found
 
 
-def converter_for(blobs: BlobStore) -> DataConverter:
+class _Refused(EncodingPayloadConverter):
+    """Raises EngineError where a payload is read that the codec has refused."""
+
+    @property
+    def encoding(self) -> str:
+        return REFUSED.decode()
+
+    def to_payload(self, value: Any) -> None:
+        return None
+
+    def from_payload(self, payload: Payload, type_hint: type[Any] | None = None) -> Any:
+        run = payload.data.decode()
+        raise EngineError(
+            f"run {run}: a payload from the cluster is not encrypted, and the store is.",
+            hint="If the run began before the store was encrypted, let its workers take it: "
+            "?unencrypted=true in the address of the engine, until such runs have ended. Otherwise it was "
+            "written without a key: see who may write to the namespace, then `holdfast rewind`.",
+            run=run,
+        )
+
+
+class RunPayloadConverter(CompositePayloadConverter):
+    def __init__(self) -> None:
+        super().__init__(*DefaultPayloadConverter().converters.values(), _Refused())
+
+
+def converter_for(blobs: BlobStore, *, plain: bool = False) -> DataConverter:
     """Texts of failures are payloads like any other."""
     return DataConverter(
-        payload_codec=RunPayloadCodec(blobs),
+        payload_converter_class=RunPayloadConverter,
+        payload_codec=RunPayloadCodec(blobs, plain=plain),
         failure_converter_class=DefaultFailureConverterWithEncodedAttributes,
     )

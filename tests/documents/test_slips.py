@@ -97,6 +97,8 @@ MAP = "{id: l, type: map, config: {over: ids, into: results}}"
         (ASK % ("", ""), f"a -> ask\nask:timeout -> pay\n{DECIDED}", "approving-default"),
         (ASK % ("", ""), f"a -> ask\nask:error -> pay\n{DECIDED}", "approving-default"),
         (ASK % ("", ""), f"a -> ask\nask:timeout -> z\nask:error -> z\n{DECIDED}", None),
+        (ASK % ("", ""), "a -> ask\nask:reject -> pay -> z\nask:approve -> z", "refusal-acts"),
+        (ASK % (", decision_bind: tier", ""), f"a -> ask\n{DECIDED}", "hold-bind"),
         # Inside of a loop or map, what is not connected leads on.
         (f"{MAP}\n{ASK % ('', ', parent: l')}", "a -> l -> pay -> z", "decision-unread"),
         (f"{LOOP % 'continue'}\n{ASK % ('', ', parent: l')}", "a -> l -> pay -> z", "loop-limit"),
@@ -110,6 +112,14 @@ MAP = "{id: l, type: map, config: {over: ids, into: results}}"
 )  # fmt: skip
 def test_a_way_around_a_refusal_is_a_warning(middle: str, edges: str, rule: str | None) -> None:
     rules = found(f"{middle}\n{PAY}", edges)
-    named = {"join-decision", "decision-unread", "approving-default", "loop-limit"} & rules.keys()
+    known = {
+        "join-decision",
+        "decision-unread",
+        "approving-default",
+        "loop-limit",
+        "refusal-acts",
+        "hold-bind",
+    }
+    named = known & rules.keys()
     assert named == ({rule} if rule else set())
     assert "error" not in rules.values()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import Context, Flow, RunStatus
+from holdfast import Context, Flow, Retry, RunStatus
 from holdfast.errors import InputError, ScriptError
 from tests.flows.places import HOT, Place, answer
 from tests.flows.test_two_folds import assert_alike
@@ -106,6 +106,57 @@ async def test_a_sleep_that_nobody_waits_for_any_more_leaves_nothing_behind(plac
     assert result.status is RunStatus.waiting
     place.clock.advance(days=1)
     assert (await flow.resume(result.run_id, on=await place.hf())).completed
+
+
+def failing_beside_a_sleep(sleeps: dict[int, float]) -> Flow:
+    """Its first attempt fails beside a sleep; `sleeps`: by attempt, how long."""
+    flow = Flow("again", effect="read")
+
+    @flow.script(retry=Retry(2, delay="1s"))
+    async def work(ctx: Context) -> dict[str, Any]:
+        seconds = sleeps.get(ctx.attempt)
+        sleeping = None if seconds is None else asyncio.create_task(ctx.sleep(seconds, key="nap"))
+        await ctx.step("first", lambda: None, effect="read")
+        if ctx.attempt == 1:
+            raise ValueError("broken")
+        if sleeping is not None:
+            await sleeping
+        return {"attempt": ctx.attempt}
+
+    flow.timer("later", "1d")
+    flow.edge("work", "later")
+    return flow
+
+
+@pytest.mark.parametrize("second", [60, 3600, 86400])
+async def test_a_sleep_ends_when_its_first_attempt_said(place: Place, second: float) -> None:
+    """A wake time is computed once and stored (D-5), whatever the next attempt asks for."""
+    flow, hf = failing_beside_a_sleep({1: 3600, 2: second}), await place.hf()
+    result = await flow.run(on=hf)
+    store = await hf.open()
+    started = place.clock.now()
+    for minutes, attempts in ((1, 2), (58, 2)):
+        place.clock.advance(minutes=minutes)
+        result = await flow.resume(result.run_id, on=await place.hf())
+        assert (result.status, attempts) == (RunStatus.waiting, 2)
+        assert "attempt" not in result.state
+        assert (await store.next_timer() or 0) - started <= 3601 * 1_000_000
+    place.clock.advance(minutes=2)
+    result = await flow.resume(result.run_id, on=await place.hf())
+    assert result.state["attempt"] == 2
+    place.clock.advance(days=1)
+    assert (await flow.resume(result.run_id, on=await place.hf())).completed
+    await assert_alike(hf, result.run_id)
+
+
+async def test_a_sleep_that_the_next_attempt_does_not_come_to_leaves_no_timer(place: Place) -> None:
+    flow, hf = failing_beside_a_sleep({1: 3600}), await place.hf()
+    result = await flow.run(on=hf)
+    place.clock.advance(minutes=1)
+    result = await flow.resume(result.run_id, on=await place.hf())
+    assert result.error is not None
+    assert "does not repeat what it did before" in result.error.message
+    assert await (await hf.open()).next_timer() is None
 
 
 async def test_a_fork_amid_a_sleep_sleeps_for_itself(place: Place) -> None:

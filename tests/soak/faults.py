@@ -186,6 +186,20 @@ FAULTS = (
         ("tests/flows/test_sleeps.py",),
     ),
     Fault(
+        "the timers of an attempt that failed survive it",
+        "engine/retry.py",
+        "for token in (execution.token, *naps_of(pos, execution)) if token]",
+        "for token in (execution.token,) if token]",
+        ("tests/flows/test_sleeps.py",),
+    ),
+    Fault(
+        "a sleep begins anew with the next attempt",
+        "runs/context/position_calls.py",
+        "if known is None else int(known.value)",
+        "",
+        ("tests/flows/test_sleeps.py",),
+    ),
+    Fault(
         "an early answer is dropped: a run parks past a message",
         "store/sql/sqlite/settle.py",
         'WHERE {OWNED} AND inbox_seq = ?"""',

@@ -9,7 +9,7 @@ from holdfast.engine.decision import Decision, node_of
 from holdfast.model.apply import apply_record
 from holdfast.model.child_scopes import PARENTS
 from holdfast.model.graph import Node, RetryPolicy
-from holdfast.model.position import STEP_RETRY, Exec
+from holdfast.model.position import STEP_RETRY, Exec, naps_of
 from holdfast.model.record_bodies import AttemptBody, ErrorInfo, Usage
 from holdfast.types.backoff import Backoff
 from holdfast.types.record import Kind, NewTimer, Side
@@ -108,8 +108,8 @@ def restart(decision: Decision, execution: Exec, reason: str, *, inbox: int = 0)
     node = node_of(decision.graph, pos, execution)
     body = AttemptBody(reason)
     side = Side(inbox_done=[inbox] if inbox else [])
-    if execution.token:
-        side.close_timers.append(execution.token)
+    # Its sleeps too: one that the next attempt comes to again gets a new timer, for the same time.
+    side.close_timers += [token for token in (execution.token, *naps_of(pos, execution)) if token]
     holds.close_holds(pos, execution, side, "superseded")
     open_side = side if side.inbox_done or side.close_timers or side.close_holds else None
     record = decision.draft(

@@ -87,8 +87,8 @@ def _parsed(text: str) -> datetime | None:
 
 
 def sleep_inside(decision: Decision, execution: Exec, node: Node, key: str, wake: int) -> None:
-    """`ctx.sleep` inside a handler: the wake time is set once, however often the node is entered."""
-    # With the attempt: the timer of an attempt that was given up must not end the sleep of the next one.
+    """`ctx.sleep` inside a handler: the wake time is set once, however often the node is entered (D-5)."""
+    # With the attempt: the timer of an earlier one is closed by its own name.
     token = f"nap:{execution.scope}{node.id}.{execution.visit}.{execution.attempt}:{key}"
     body = AttemptBody("nap", None, wake, token, nodes=[key])
     side = Side(timers=[NewTimer(token, wake)])

@@ -284,10 +284,37 @@ def _approval_fault(found: ApprovalTerms) -> str | None:
         return f"needs {found.need} people, but by its mode `any` one decides: write 'mode': 'quorum'"
     if found.mode == "sequential" and not found.of:
         return "is sequential but `of` is empty"
-    people = {name for name in found.of if name.startswith("user:")}
-    if found.mode == "quorum" and found.of and len(people) == len(found.of) and found.need > len(people):
-        return f"needs {found.need} approvals, but `of` has only {len(people)} entries"
-    return next(_people_faults(found), None)
+    return next(_people_faults(found), None) or (_seat_fault(found) if found.mode != "any" else None)
+
+
+def _seat_fault(found: ApprovalTerms) -> str | None:
+    """Seats that never have as many people as the rule needs."""
+    seats = [_seat(text) for text in found.of]
+    twice = next((text for i, text in enumerate(found.of) if seats[i] in seats[:i]), None)
+    if twice is not None and found.distinct_people:
+        return f"has {clean_text(repr(twice), 80)} twice in `of`, and each person has one vote"
+    barred = set(map(_seat, found.exclude)).intersection(seats)
+    if barred:
+        return f"has {':'.join(min(barred))!r} in `of` and in `exclude`"
+    # How many a group or a role has, or a template stands for, is not known.
+    if (
+        found.mode == "quorum"
+        and seats
+        and found.need > len(seats)
+        and {kind for kind, _ in seats} == {"user"}
+    ):
+        return f"needs {found.need} approvals, but `of` has only {len(seats)} entries"
+    return None
+
+
+def _seat(text: str) -> tuple[str, str]:
+    """Kind and name. Without a kind it is a person, whose address is the same in small letters."""
+    kind, colon, name = text.partition(":")
+    kind = kind.strip().lower()
+    if not colon or kind not in ("user", "group", "role", "delegated_user"):
+        kind, name = "user", text
+    name = name.strip()
+    return kind, name.lower() if kind == "user" and "@" in name else name
 
 
 def _people_faults(found: ApprovalTerms) -> Iterator[str]:

@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.model.checks.comparisons import check_comparisons
 from holdfast.model.checks.conflicts import check_conflicts
-from holdfast.model.checks.coverage import check_coverage
+from holdfast.model.checks.coverage import check_constant_conditions, check_coverage
 from holdfast.model.checks.cycles import check_cycles
 from holdfast.model.checks.field_values import FieldValues, field_values
 from holdfast.model.checks.graph_view import ValidationView
@@ -29,6 +29,7 @@ _RULES = (
     check_conditions,
     check_comparisons,
     check_coverage,
+    check_constant_conditions,
     check_policies,
     check_kinds,
     check_conflicts,

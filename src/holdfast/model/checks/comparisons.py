@@ -201,6 +201,7 @@ class ExpressionComparisons:
                 names = [side.path for side in (node.left, node.right) if isinstance(side, (Name, Default))]
                 _free_answer(self._view, self._place, names, left | right)
             self._report.compare(node.operator, left, right, _shown(node.left), _shown(node.right))
+            self._in_text(node)
             as_truth = False
         elif isinstance(node, (Name, Default)) and self._place.edge is not None:
             self._read_after_hold(node.path)
@@ -215,6 +216,25 @@ class ExpressionComparisons:
             return
         for child in children_of(node):
             self.check(child, as_truth=as_truth and isinstance(node, (AllOf, AnyOf, Not)))
+
+    def _in_text(self, node: Comparison) -> None:
+        """`tier in 'gold,silver'`: 'old' is a part of that text too."""
+        text = node.right.value if isinstance(node.right, Literal) else None
+        if (
+            node.operator not in ("in", "not in")
+            or not isinstance(text, str)
+            or isinstance(node.left, Literal)
+        ):
+            return
+        edge, listed = self._place.edge, [each.strip() for each in text.split(",")]
+        self._view.warn(
+            "text-part",
+            f"{self._place.what} asks whether {_shown(node.left)} is a part of the text {text!r}, as its "
+            "letters are",
+            node=self._place.node,
+            edge=edge.id if edge is not None else None,
+            fix=f"list the values: {_shown(node.left)[1:-1]} {node.operator} {listed!r}",
+        )
 
     def _truth(self, node: Name | Default) -> None:
         found = values_of(node, self._read)

@@ -21,9 +21,59 @@ from holdfast.model.expr.nodes import Comparison, Default, Exists, Items, Litera
 from holdfast.model.graph import Edge, EdgeKind
 from holdfast.model.graph import Node as GraphNode
 from holdfast.model.hold_declaration import BRANCH
+from holdfast.types.text import clean_text
 
 _MOST_CASES: Final = 1024
 _OTHER: Final = "any other text"
+
+
+def check_constant_conditions(view: ValidationView) -> None:
+    """A condition that is the same in every case: `amount > 100 and amount < 50`, and
+    `decision != 'reject' or decision != 'no'`."""
+    for edge in view.spec.edges:
+        found = view.compiled(edge.when) if edge.when is not None and edge.language != "clauses" else None
+        if not isinstance(found, Expr) or not found.names or not _is_simple(found.node):
+            continue
+        answers = _answers(view, edge, found)
+        if len(answers) != 1:
+            continue
+        shown = "holds in every case" if True in answers else "never holds"
+        severity = Severity.error if view.names.typed and False in answers else Severity.warning
+        view.problems.append(
+            GraphProblem(
+                rule="constant-condition",
+                severity=severity,
+                edge=edge.id,
+                message=f"its condition {clean_text(edge.when or '', 80)!r} {shown}",
+                fix="correct it, for example `and` instead of `or`; or leave it out",
+            )
+        )
+
+
+def _answers(view: ValidationView, edge: Edge, condition: Expr) -> set[bool]:
+    """Empty if there are too many cases to try all, or none can be evaluated."""
+    found = set[bool]()
+    for tried, case in enumerate(_Values(view, edge, [condition]).cases()):
+        if tried == _MOST_CASES:
+            return set()
+        try:
+            found.add(truthy(condition.evaluate(lambda path: case.get(path, MISSING))))  # noqa: B023
+        except (MissingNameError, NotComparableError):
+            continue
+    return found
+
+
+def _is_simple(node: Node) -> bool:
+    """Whether the values that are tried are all that matter: two or more comparisons of names with literals.
+    One alone that never holds is reported as such."""
+    compared = [each for each in _walk(node) if isinstance(each, Comparison)]
+    sides = [({type(each.left), type(each.right)}) for each in compared]
+    plain = all(Name in pair and pair & {Literal, Items} for pair in sides)
+    listed = [each for each in _walk(node) if isinstance(each, Items)]
+    texts = any(e.operator in ("in", "not in") and not isinstance(e.right, Items) for e in compared)
+    known = all(isinstance(item, Literal) for each in listed for item in each.items)
+    names = sum(isinstance(each, Name) for each in _walk(node))
+    return len(compared) > 1 and plain and known and not texts and names == len(compared)
 
 
 def check_coverage(view: ValidationView) -> None:

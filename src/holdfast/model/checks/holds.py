@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
 from typing import Any, Final, cast
 
 import msgspec
@@ -44,6 +45,13 @@ def check_hold(view: ValidationView, node: Node, hold: HoldSpec) -> None:
         view.warn("hold-context", problem, node=node.id, fix="use another key")
     view.one_of("hold-priority", hold.priority, PRIORITIES, node=node.id)
     view.field_name(hold.bind, "bind", node=node.id, implied="decision")
+    if view.facts.given is not None and hold.bind in view.facts.given:
+        view.warn(
+            "hold-bind",
+            f"its decision is stored in {hold.bind!r}, which the input of a run gives",
+            node=node.id,
+            fix="store it in a field that is no input",
+        )
     _options(view, node, hold)
     _option_types(view, node, hold)
     _timeout(view, node, hold)
@@ -135,6 +143,7 @@ def _options(view: ValidationView, node: Node, hold: HoldSpec) -> None:
         elif count > 1:
             problem = f"{count} options have the id {name!r}"
             view.error("hold-options", problem, node=node.id, fix="give each another id")
+    _confusable(view, node, hold.options)
     flagged = [option.id for option in hold.options if option.default is True]
     if len(flagged) > 1:
         problem = f"{', '.join(flagged)} are all marked as the default"
@@ -143,6 +152,31 @@ def _options(view: ValidationView, node: Node, hold: HoldSpec) -> None:
     if odd:
         fix = "write default=True"
         view.error("hold-options", f"a flag of {', '.join(odd)} is not True or False", node=node.id, fix=fix)
+
+
+def _confusable(view: ValidationView, node: Node, options: Sequence[Option]) -> None:
+    """Options that a person, or an edge, takes for one another."""
+
+    def refuse(problem: str, fix: str) -> None:
+        view.error("hold-options", problem, node=node.id, fix=fix)
+
+    for first, second in combinations(options, 2):
+        if first.id == second.id:
+            continue
+        one, other = _plain_text(first.label), _plain_text(second.label)
+        if _plain_text(first.id) == _plain_text(second.id):
+            spelled = f"its options {first.id!r} and {second.id!r} differ only in their spelling"
+            refuse(spelled, "give one of them another id")
+        elif one == other:
+            same = f"its options {first.id!r} and {second.id!r} have the same label {first.label!r}"
+            refuse(same, "give each a label of its own")
+        elif one == _plain_text(second.id) or other == _plain_text(first.id):
+            crossed = f"the label of one of its options {first.id!r} and {second.id!r} is the id of the other"
+            refuse(crossed, "exchange the labels, or the ids")
+
+
+def _plain_text(text: object) -> str:
+    return str(text).strip().casefold()
 
 
 def _sound_flags(option: Option) -> bool:

@@ -17,16 +17,19 @@ from holdfast.model.checks.conflicts import ancestors, fork_between
 from holdfast.model.checks.coverage import can_hold_together
 from holdfast.model.checks.graph_view import ValidationView
 from holdfast.model.checks.names import RESULT
+from holdfast.model.checks.value_sets import UNKNOWN, Constant
 from holdfast.model.expr import MISSING, Expr, truthy
 from holdfast.model.graph import Edge, EdgeKind, JoinKind, Node
-from holdfast.model.hold_declaration import BRANCH
+from holdfast.model.hold_declaration import BRANCH, default_of
 from holdfast.types.status import Effect
-from holdfast.types.yes_no import approving_answer
+from holdfast.types.terms import HoldTerms
+from holdfast.types.yes_no import approving_answer, refusing_answer
 
 _ACTS: Final = frozenset({Effect.write, Effect.external})
 _MOST_STEPS: Final = 100_000
 """Nodes that are looked at for all holds together; beyond, nothing is said."""
 _MOST_ARMS: Final = 20
+_MOST_NEAR: Final = 100
 
 
 def check_decisions(view: ValidationView) -> None:
@@ -46,9 +49,12 @@ def check_decisions(view: ValidationView) -> None:
             search.unread_of_child(node)
     for node in holds:
         search.unread(node)
+        search.overwritten(node)
         _loop_limit(view, node)
         _joins(view, node)
         _approved_anyway(view, node)
+        _refused_acts(view, node)
+        _set_by_code(view, node)
 
 
 def _asks_for_approval(node: Node) -> bool:
@@ -83,6 +89,47 @@ class DecisionSearch:
                 node=hold.id,
                 fix=f"test it on the edge: when=\"{bind} == '{first}'\", with another edge for the rest",
             )
+
+    def overwritten(self, hold: Node) -> None:
+        """Another node sets the field of the decision before anything reads it: two holds of one bind."""
+        if not self._view.facts.reads or hold.hold is None or hold.hold.bind in self._view.spec.reducers:
+            return
+        bind, names = hold.hold.bind, _names(hold)
+        todo, seen = deque(self._free(hold.id, names)), {hold.id}
+        while todo and self._steps > 0:
+            name = todo.popleft()
+            if name in seen or name not in self._view.nodes:
+                continue
+            seen.add(name)
+            self._steps -= 1
+            if self._sets(name, bind) and not self._is_read_at(name, names) and self._acts_behind(name):
+                self._view.warn(
+                    "decision-unread",
+                    f"{name!r} sets {bind!r} anew before anything reads the decision that is made here",
+                    node=hold.id,
+                    fix="test it on the edge that leaves it, or give each its own field: bind='verdict'",
+                )
+                return
+            if not self._is_read_at(name, names):
+                todo += self._free(name, names)
+
+    def _sets(self, name: str, field: str) -> bool:
+        node = self._view.nodes[name]
+        bound = node.hold is not None and node.hold.bind == field
+        return bound or field in self._view.facts.writes.get(name, frozenset())
+
+    def _acts_behind(self, name: str) -> bool:
+        todo, seen = deque([name]), set[str]()
+        while todo and self._steps > 0:
+            each = todo.popleft()
+            if each in seen or each not in self._view.nodes:
+                continue
+            seen.add(each)
+            self._steps -= 1
+            if self._view.nodes[each].effect in _ACTS:
+                return True
+            todo += [edge.target for edge in self._view.out[each]]
+        return False
 
     def unread_of_child(self, node: Node) -> None:
         """A sub-flow that only asks: its answer is for the flow around it."""
@@ -140,7 +187,12 @@ class DecisionSearch:
         if code is None or not names.isdisjoint(code):
             return True
         if name not in self._texts:
-            self._texts[name] = msgspec.json.encode(node).decode()
+            own = (
+                node
+                if node.hold is None
+                else msgspec.structs.replace(node, hold=msgspec.structs.replace(node.hold, bind=""))
+            )  # where its decision is put is not read
+            self._texts[name] = msgspec.json.encode(own).decode()
         return _reads(self._texts[name], names)
 
 
@@ -204,6 +256,71 @@ def _approved_anyway(view: ValidationView, hold: Node) -> None:
                 f"{why} leads to {edge.target!r}, as {yes!r} does: the run continues as if approved",
                 edge=edge.id,
                 fix="lead to another node, or to an end",
+            )
+
+
+def _refused_acts(view: ValidationView, hold: Node) -> None:
+    """Edges exchanged: a refusal leads to what acts, and an approval does not. Or: the timeout of a hold
+    without a word for yes chooses what acts."""
+    spec = hold.hold
+    if spec is None or not spec.options:
+        return
+    acting = {option.id: _acting_edge(view, hold, spec.bind, option.id) for option in spec.options}
+    yes, no = approving_answer(spec.options), refusing_answer(spec.options)
+    edge = acting.get(no or "")
+    if yes is not None and no is not None and edge is not None and acting[yes] is None:
+        view.warn(
+            "refusal-acts",
+            f"it is taken after {no!r} and leads to what acts, and after {yes!r} nothing does",
+            edge=edge.id,
+            fix="exchange the edges, or the options",
+        )
+    default = default_of(spec.options, spec.terms or HoldTerms())
+    asked = (spec.on_timeout or "").partition(":")[0] in ("default", "default_option")
+    others = [each for name, each in acting.items() if name != default]
+    if asked and yes is None and default != no and acting.get(default) is not None and None in others:
+        view.warn(
+            "approving-default",
+            f"its timeout answers {default!r}, which leads to what acts, as not every option does",
+            node=hold.id,
+        )
+
+
+def _acting_edge(view: ValidationView, hold: Node, bind: str, decision: str) -> Edge | None:
+    """The edge that is taken after this decision and leads to what acts before another question."""
+    for edge in view.out[hold.id]:
+        if not _is_taken_after(view, edge, bind, decision):
+            continue
+        todo, seen = deque([edge.target]), {hold.id}
+        while todo and len(seen) < _MOST_NEAR:
+            name = todo.popleft()
+            node = view.nodes.get(name)
+            if name in seen or node is None or node.hold is not None:
+                continue
+            if node.effect in _ACTS:
+                return edge
+            seen.add(name)
+            todo += [each.target for each in view.out[name] if each.kind is not EdgeKind.failure]
+    return None
+
+
+def _set_by_code(view: ValidationView, hold: Node) -> None:
+    """A node behind the question writes the approval itself."""
+    spec = hold.hold
+    yes = approving_answer(spec.options) if spec is not None else None
+    if spec is None or yes is None or not view.facts.values:
+        return
+    before = ancestors(view, hold.id)
+    for name, fields in view.facts.values.items():
+        value = fields.get(spec.bind)
+        if value is None or name in before or name == hold.id or hold.id not in ancestors(view, name):
+            continue
+        if any(isinstance(each, Constant) and each.value == yes for each in value(lambda _path: UNKNOWN)):
+            view.warn(
+                "decision-set",
+                f"its code sets {spec.bind!r} to {yes!r} after {hold.id!r} was decided",
+                node=name,
+                fix="use a field of its own for it",
             )
 
 

@@ -111,13 +111,15 @@ async def back_from_provider(call: ApiCall) -> Response:
     authenticator, oidc = authenticator_of(call), _oidc(call)
     if call.request.method == "HEAD":
         return Response(None, 204)
+    onwards = local_path(None)
     try:
         journey = SignInState.read(authenticator.cookies.get(call.request, STATE_COOKIE))
+        onwards = journey.onwards
         grant, provider = await oidc.finish(journey, dict(call.request.query_params), _callback(call))
     except HttpError as error:
-        return await _sign_in_failed(call, error)
+        return await _sign_in_failed(call, error, onwards)
     response = await sign_in_response(
-        call, grant, how="oidc", response=RedirectResponse(journey.onwards, 303), provider=provider
+        call, grant, how="oidc", response=RedirectResponse(onwards, 303), provider=provider
     )
     authenticator.cookies.delete(call.request, response, STATE_COOKIE)
     return response

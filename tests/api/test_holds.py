@@ -242,7 +242,12 @@ async def test_people_talk_about_a_hold_and_keep_their_own_notes(hall: Hall) -> 
     # Not a 404, which a browser would report as an error of the page.
     assert set((await hall.ask("dana", "GET", f"{hold}/draft")).values()) == {None}
     await hall.ask("dana", "PUT", f"{hold}/watch", status=204)
-    await hall.ask("dana", "PUT", f"{hold}/snooze", status=204, json={"until": at(hours=1)})
+    until = at(hours=1)
+    await hall.ask("dana", "PUT", f"{hold}/snooze", status=204, json={"until": until})
+    for view, told in (("snoozed", until), ("all", None)):
+        (listed,) = (await hall.ask("dana", "GET", "/v1/holds", params={"view": view}))["items"]
+        found = listed.get("snoozed_until")
+        assert (found and datetime.fromisoformat(found)) == (told and datetime.fromisoformat(told)), view
     await hall.ask("dana", "PUT", f"{hold}/seen", status=204)
     counts = {view: (await hall.ask("dana", "GET", "/v1/holds/count", params={"view": view}))["count"]
               for view in ("mine", "watching", "snoozed")}  # fmt: skip

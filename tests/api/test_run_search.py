@@ -182,6 +182,19 @@ async def test_a_change_of_a_run_is_said_beforehand(hall: Hall) -> None:
     assert (fork["withdrawn"], fork["asked_again"]) == ([], ["Sure?"])
     assert fork["text"][0] == "A new run starts from record 1. This run is not changed."
     assert "May happen outside once more (no key guards them): mail." in fork["text"]
+    # What had begun there is no effect that happens once more: a person is asked about it, once.
+    (begun,) = [
+        each["seq"]
+        for each in (await hall.ask("ada", "GET", f"/v1/runs/{run}/records"))["items"]
+        if (each["kind"], each["name"]) == ("intent", "mail")
+    ]
+    inside = await hall.ask("ada", "POST", path, json={"action": "fork", "seq": begun})
+    assert (inside["in_doubt"], inside["run_again"], inside["repeated_effects"]) == (["mail"], [], [])
+    assert "Asks whether it took effect, before it runs again: mail." in inside["text"]
+    new = (await hall.ask("ada", "POST", f"/v1/runs/{run}/fork", json={"seq": begun}, status=201))["id"]
+    assert (await flow.resume(new, on=hall.hf)).status == "pending_input"
+    (asked,) = (await hall.ask("ada", "GET", f"/v1/holds?run={new}"))["items"]
+    assert asked["type"] == "in_doubt"
     rewind = await hall.ask("ada", "POST", path, json={"action": "rewind", "seq": 1})
     assert rewind["withdrawn"] == ["Sure?"]
     assert rewind["text"][0].endswith("and replaces this one, which is cancelled.")

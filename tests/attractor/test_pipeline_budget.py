@@ -77,6 +77,8 @@ async def test_ten_branches_ask_one_question_and_the_grant_counts_for_all(
     found = await runner.run(branches("budget_tokens=200, budget_ask_at=0.8"))
     assert found.status == "waiting"
     (hold,) = found.holds
+    # It grants the same amount again: there is no field that would ask for JSON.
+    assert hold.schema is None
     # 160 of 200, the fifth call would have brought 200.
     assert spent(model) == 160
     await (await hf.service()).answer(hold.id, "go on", by="user:dana")

@@ -340,7 +340,8 @@ def test_a_save_names_who_saved_in_between_and_unsaved_work_survives_a_reload(
     server.api("PUT", "/v1/documents/trip-two", {"source": theirs})
     page.get_by_role("button", name="Save", exact=True).click()
     conflict = page.get_by_role("alert")
-    expect(conflict).to_contain_text("local saved this document")
+    # No seconds: what counts there is read aloud again and again.
+    expect(conflict).to_contain_text(re.compile(r"local saved this document (just now|\d+ min ago)\."))
     conflict.get_by_role("button", name="Compare").click()
     expect(conflict).to_contain_text("- ui: {zoom: 2}")
     expect(conflict).to_contain_text("+ description: Mine")
@@ -349,12 +350,24 @@ def test_a_save_names_who_saved_in_between_and_unsaved_work_survives_a_reload(
     conflict.get_by_role("button", name="Overwrite").click()
     expect(page.get_by_text(SAVED)).to_be_visible()
     assert saved_text(server, "trip-two") == f"{text}description: Mine\n"
+    # What is discarded is gone on the server; undo brings it back.
+    page.get_by_role("button", name="Discard draft").click()
+    expect(page.get_by_text("As deployed")).to_be_visible()
+    expect(page.locator(".editor-bar :focus")).to_have_count(1)
+    assert saved_text(server, "trip-two") == text
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_label("Description")).to_have_value("Mine")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_text(SAVED)).to_be_visible()
+    assert saved_text(server, "trip-two") == f"{text}description: Mine\n"
     # Again, as a copy.
     page.get_by_label("Description").fill("Mine too")
     server.api("PUT", "/v1/documents/trip-two", {"source": theirs})
     page.keyboard.press("Control+s")
-    page.get_by_role("alert").get_by_role("button", name="Save as copy").click()
-    page.get_by_role("button", name="Create").click()
+    conflict.get_by_role("button", name="Save as copy").click()
+    name = conflict.get_by_label("Name of the copy")
+    expect(name).to_be_focused()
+    name.press("Enter")
     expect(page).to_have_url(re.compile("/editor/trip-two-copy"))
     copied = saved_text(server, "trip-two-copy")
     assert "name: trip-two-copy   # the flow" in copied
@@ -504,6 +517,41 @@ def test_a_click_selects_the_edge_and_delete_removes_it_only_on_the_canvas(
     page.get_by_label("Values").fill("paid: {{amount}}")
     save(page)
     assert 'paid: "{{amount}}"' in saved_text(server, "trip-keys")
+
+
+@pytest.mark.covers("WB-39", "WB-50")
+def test_the_focus_stays_on_the_canvas_and_the_next_edge_leaves_a_port_that_has_none(
+    server: WebServer, open_page: Opener
+) -> None:
+    trip(server, "trip-focus")
+    page = open_page("/editor/trip-focus")
+    node(page, "paid").press("Enter")
+    page.keyboard.press("Delete")
+    expect(node(page, "paid")).to_have_count(0)
+    on_canvas = page.locator(".canvas .react-flow__node:focus")
+    expect(on_canvas).to_have_count(1)
+    # Escape leaves the selection, not the canvas.
+    page.keyboard.press("Control+z")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("tab", name="Document")).to_be_visible()
+    expect(on_canvas).to_have_count(1)
+    # What a node decides leads on by its options, one after the other.
+    page.get_by_role("button", name="condition", exact=True).press("Enter")
+    from_port = page.get_by_label("From port")
+    expect(from_port).to_have_value("true")
+    problem = page.get_by_role("tabpanel").locator(".field-problem").first
+    expect(problem).to_contain_text("no way leads from the start to it")
+    ground = "each => getComputedStyle(each).backgroundColor"
+    assert problem.evaluate(ground) != page.get_by_role("tabpanel").evaluate(ground)
+    page.get_by_role("button", name="wait", exact=True).press("Enter")
+    expect(page.locator("[data-id='condition:true->wait']")).to_have_count(1)
+    node(page, "condition").press("Enter")
+    expect(from_port).to_have_value("false")
+    node(page, "ask").press("Enter")
+    page.get_by_role("tab", name="Form").click()
+    page.get_by_role("button", name="Field", exact=True).press("Enter")
+    expect(page.get_by_label("Name of the value")).to_be_focused()
 
 
 IN_VIEW = """() => {

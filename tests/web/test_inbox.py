@@ -196,6 +196,33 @@ def test_keys_claim_snooze_watch_and_comment(server: WebServer, open_page: Opene
         found = server.api("GET", f"/v1/holds?view={view}&run={hold['run']}")["items"]
         assert [each["id"] for each in found] == [hold["id"]], view
     assert server.api("GET", f"/v1/holds/{hold['id']}")["claimed_by"] == "user:local"
+    # Until when, in its row and beside it.
+    page.goto(f"{server.address}/inbox/snoozed/{hold['id']}")
+    asleep = page.get_by_role("button", name=re.compile("Refund claim M-1")).locator(".row-asleep")
+    expect(asleep).to_have_text(re.compile(r"^snoozed until \d+ \w+ \d\d:\d\d$"))
+    assert asleep.evaluate("each => each.scrollWidth <= each.clientWidth + 1")
+    assert asleep.evaluate(
+        "each => each.getBoundingClientRect().right <= each.parentElement.getBoundingClientRect().right"
+    )
+    until = re.compile(r"You snoozed this question until \d+ \w+ \d\d:\d\d")
+    expect(page.get_by_role("article")).to_contain_text(until)
+
+
+@pytest.mark.covers("WB-50")
+def test_keys_go_on_from_the_row_that_escape_leads_back_to(server: WebServer, open_page: Opener) -> None:
+    for number in range(3):
+        server.claim(f"E-{number}", "short")
+    page = open_page("/inbox/mine?q=E-%20flow%3Ashort")
+    rows = page.locator(".row")
+    expect(rows).to_have_count(3)
+    for _ in range(2):
+        page.keyboard.press("j")
+    expect(rows.nth(1)).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.locator(".hold-title")).to_have_count(0)
+    expect(rows.nth(1)).to_be_focused()
+    page.keyboard.press("j")
+    expect(rows.nth(2)).to_be_focused()
 
 
 @pytest.mark.covers("WB-21-bulk", "WEB-INBOX")
@@ -224,7 +251,7 @@ def test_many_are_decided_after_a_preview_and_failures_stay_selected(
     expect(bulk).to_contain_text("Agree was chosen for 2 questions. 1 was left out and stays selected:")
     expect(page.locator(".toast")).to_contain_text("Agree (2) in")
     expect(bulk).to_contain_text("1 selected")
-    expect(bulk.get_by_role("listitem")).to_contain_text("already decided")
+    expect(bulk.get_by_role("listitem")).to_contain_text("already decided: “Refuse” by local")
     inspect(page, "inbox-bulk-done")
     for hold in (first, third):
         assert server.api("GET", f"/v1/holds/{hold['id']}")["placed_by"] == "user:local"

@@ -60,6 +60,43 @@ def test_the_focus_follows_an_armed_decision_and_a_comment_that_is_not_sent_is_k
     expect(page.get_by_label("Add a comment")).to_have_value("")
 
 
+@pytest.mark.covers("WB-16", "WB-50")
+def test_the_field_that_is_typed_into_stays_while_another_person_changes_the_question(
+    server: WebServer, open_page: Opener, browser: Browser
+) -> None:
+    hold = server.claim("D-9", "patient")
+    page = open_page(f"/inbox/mine/{hold['id']}")
+    expect(page.get_by_role("combobox", name="Account")).to_be_visible()
+    title(page)
+    page.keyboard.press("2")
+    why = page.get_by_label("What is wrong with it")
+    why.fill("The frame")
+    kim = signed_in(browser, server, "kim", "admin")
+    theirs = kim.new_page()
+    theirs.goto(f"{server.address}/inbox/all/{hold['id']}")
+    theirs.get_by_role("button", name="Claim", exact=True).click()
+    # It is another version, which nothing decides yet; what is typed is text, and no keys of the page.
+    expect(page.get_by_text("kim is working on it")).to_be_visible()
+    expect(page.get_by_role("button", name=re.compile("^Confirm"))).to_have_count(0)
+    expect(why).to_be_focused()
+    page.keyboard.type(" misses rungs")
+    expect(why).to_have_value("The frame misses rungs")
+    page.keyboard.press("Control+Enter")
+    confirm = page.get_by_role("button", name="Confirm: Reject")
+    expect(confirm).to_be_visible()
+    # A key that takes the focused button away leaves the focus beside it.
+    confirm.focus()
+    page.keyboard.press("q")
+    expect(page.get_by_role("article").get_by_role("button", name="Refund")).to_be_focused()
+    # Away from the typed text too.
+    page.keyboard.press("2")
+    why.press("Escape")
+    expect(why).to_have_count(0)
+    expect(page.locator(".hold-title")).to_be_focused()
+    assert page.locator(".hold-title").evaluate("each => getComputedStyle(each).outlineStyle") == "solid"
+    kim.close()
+
+
 @pytest.mark.covers("WB-16")
 def test_only_enter_after_a_digit_decides_and_only_what_was_shown(
     server: WebServer, open_page: Opener
@@ -323,6 +360,10 @@ def test_a_decision_of_another_person_is_named_while_it_can_still_be_undone(
     expect(told).to_contain_text("750.00")
     badge = page.locator(".hold-head .badge")
     expect(badge).to_have_text("Refund, not final yet")
+    # Its row has room for it.
+    facts = page.locator(f"[data-row='{hold['id']}'] .row-facts")
+    expect(facts).to_contain_text("sam has decided")
+    assert facts.evaluate("each => each.scrollWidth <= each.clientWidth + 1")
     inspect(page, "inbox-placed-by-another")
     # Their undo opens it again.
     theirs.locator(".toast").get_by_role("button", name="Undo").click()

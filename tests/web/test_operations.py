@@ -9,7 +9,17 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.web.conftest import Opener, WebServer, inspect, picture, sign_in_as, too_wide, violations, wrong_in
+from tests.web.conftest import (
+    Opener,
+    WebServer,
+    inspect,
+    picture,
+    show,
+    sign_in_as,
+    too_wide,
+    violations,
+    wrong_in,
+)
 
 pytestmark = pytest.mark.xdist_group("web-2")
 PANELS = {
@@ -49,6 +59,40 @@ def busy(server: WebServer) -> WebServer:
 def confirm(page: Page, button: str) -> None:
     page.get_by_role("dialog").get_by_role("button", name=button).click()
     expect(page.get_by_role("dialog")).to_be_hidden()
+
+
+@pytest.mark.covers("WB-9")
+def test_without_a_network_the_actions_of_rows_dialogs_and_runs_are_off(
+    busy: WebServer, open_page: Opener
+) -> None:
+    page = open_page("/operations/schedules", expected="ERR_INTERNET_DISCONNECTED")
+    run_now = page.get_by_role("button", name="Run now: nightly")
+    run_now.click()
+    confirm = page.get_by_role("dialog").get_by_role("button", name="Run now")
+    expect(confirm).to_be_enabled()
+    page.context.set_offline(True)
+    expect(page.locator(".live")).to_have_text("Offline")
+    expect(confirm).to_be_disabled()
+    page.keyboard.press("Escape")
+    expect(run_now).to_be_disabled()
+    page.context.set_offline(False)
+    expect(page.locator(".live")).to_have_text("Live")
+    expect(run_now).to_be_enabled()
+    run = busy.api("GET", "/v1/runs")["items"][0]["id"]
+    show(page, f"/runs/{run}")
+    cancel = page.get_by_role("button", name="Cancel run")
+    cancel.click()
+    confirm = page.get_by_role("dialog").get_by_role("button", name="Cancel run")
+    expect(confirm).to_be_enabled()
+    page.context.set_offline(True)
+    expect(confirm).to_be_disabled()
+    page.keyboard.press("Escape")
+    for name in ("Cancel run", "Fork", "Rewind"):
+        expect(page.get_by_role("button", name=name)).to_be_disabled()
+    page.keyboard.press("f")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.context.set_offline(False)
+    expect(cancel).to_be_enabled()
 
 
 @pytest.mark.covers("WB-44-schedules", "WEB-OPS")

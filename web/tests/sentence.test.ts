@@ -17,8 +17,8 @@ test("moments of a record are found as text and as microseconds, and nothing els
 test("a reason names the question, people and times as the reader knows them", () => {
   setFormats("Europe/Berlin", null);
   const text = "user:kim has decided hold 0193-a: 'refund'; the decision is final at 2026-11-17T22:15:08.500000Z unless they undo it.";
-  expect(reasonText(text, "0193-a", "this question", new Date("2026-11-17T22:15:00Z"))).toBe(
-    "kim has decided this question: 'refund'; the decision is final at 17 Nov 23:15:08 unless they undo it.",
+  expect(reasonText(text, { id: "0193-a", options: [{ id: "refund", label: "Pay it back" }, { id: "no", label: "" }] }, "this question", new Date("2026-11-17T22:15:00Z"))).toBe(
+    "kim has decided this question: “Pay it back”; the decision is final at 17 Nov 23:15:08 unless they undo it.",
   );
   setFormats(null, null);
 });

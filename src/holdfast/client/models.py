@@ -808,8 +808,9 @@ class GraphState(Model, kw_only=True):
 class Hold(Model, kw_only=True):
     """A hold. `assignee`: as the flow names it; `assignee_resolved`: the person or group. `title`, `why`
     and `due` are texts; `decided`: the values of its decision; `version` is its ETag. `comments`: how
-    many there are, with questions and replies; in lists only. `shadow`: what a judge answered before
-    the question was shown, for one hold only."""
+    many there are, with questions and replies; in lists only. `snoozed_until`: by you; in the list of
+    snoozed holds only. `shadow`: what a judge answered before the question was shown, for one hold
+    only."""
 
     id: str
     block_index: int
@@ -866,6 +867,7 @@ class Hold(Model, kw_only=True):
     assignee: str | None
     message_id: str | None
     comments: int | None = None
+    snoozed_until: str | None = None
     shadow: Shadow | None = None
 
 
@@ -1527,7 +1529,8 @@ class Run(Model, kw_only=True):
 
 class RunChangePreview(Model, kw_only=True):
     """`head`: the last record when it was made; if the run has moved since, ask again. `record`: the
-    record from which the run, or the new run, continues. `run_again`: nodes; `withdrawn` and
+    record from which the run, or the new run, continues. `run_again`: nodes; `in_doubt`: nodes that had
+    begun their effect there, of which a person is asked first whether it took effect; `withdrawn` and
     `asked_again`: questions; `text`: all of it as sentences. `refused_without_consent`: nodes with
     effects outside that a branch repeats because it has to start before a question; it is refused
     without `repeat_effects`."""
@@ -1538,6 +1541,7 @@ class RunChangePreview(Model, kw_only=True):
     record: int
     version: str
     run_again: list[str]
+    in_doubt: list[str] = []
     repeated_effects: list[RepeatedEffect]
     withdrawn: list[str]
     asked_again: list[str]

@@ -12,6 +12,7 @@ from holdfast.holds.actions.context import HoldContext
 from holdfast.holds.actions.submission import Submission, read_draft
 from holdfast.types.clock import instant
 from holdfast.types.hold import Note
+from holdfast.types.ids import HoldId
 from holdfast.types.terms import Actor
 
 if TYPE_CHECKING:
@@ -101,6 +102,12 @@ class CommentMethods:
         from holdfast.holds.actions import snooze
 
         await snooze.snooze(self.ctx, actor, hold, self._instant(until))
+
+    async def snoozed_until(self, actor: Actor, hold: HoldId) -> int | None:
+        """Until when the actor has snoozed it; None if they have not."""
+        from holdfast.holds.actions import snooze
+
+        return await snooze.snoozed_until(self.ctx, actor, hold)
 
     async def unsnooze(self, actor: Actor, hold: str) -> None:
         from holdfast.holds.actions import snooze

@@ -52,7 +52,7 @@ export function AbsenceForm({ person, hint, save, onSaved }: FormProps) {
       <p className="muted small">{t("open")}</p>
       {people.isError ? <Problem error={people.error} onRetry={() => void people.refetch()} /> : null}
       {saving.isError ? <Problem error={saving.error} /> : null}
-      <button type="submit" className="button primary" disabled={saving.isPending}>
+      <button type="submit" className="button primary" disabled={saving.isOff}>
         {t("begin")}
       </button>
     </form>

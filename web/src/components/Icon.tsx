@@ -1,7 +1,7 @@
 /** Small drawings, hidden from screen readers: the word beside them says the same. */
 import type { Icon as Name } from "@/words";
 
-const PATHS: Record<Name | "arrow" | "external" | "dots" | "search" | "speech" | "up", string> = {
+const PATHS: Record<Name | "arrow" | "external" | "dots" | "search" | "speech" | "up" | "warning", string> = {
   circle: "M8 2.5a5.5 5.5 0 1 0 0 11 5.5 5.5 0 0 0 0-11Z",
   play: "M5 3.2v9.6L12.6 8 5 3.2Z",
   moon: "M13 9.6A5.6 5.6 0 0 1 6.4 3 5.5 5.5 0 1 0 13 9.6Z",
@@ -16,6 +16,7 @@ const PATHS: Record<Name | "arrow" | "external" | "dots" | "search" | "speech" |
   dots: "M3.5 8h.01M8 8h.01M12.5 8h.01",
   search: "M7 12a5 5 0 1 0 0-10 5 5 0 0 0 0 10Zm3.6-1.4L14 14",
   speech: "M2.5 3.5h11v7H7.5L4.5 13v-2.5h-2Z",
+  warning: "M8 2.5 14 13H2ZM8 6.5v3M8 11.3h.01",
   up: "M8 12.5v-9M4.2 7.3 8 3.5l3.8 3.8",
 };
 

@@ -40,6 +40,13 @@ export function documentView(data: FlowData, boxes: Readonly<Record<string, Box>
   };
 }
 
+/** The port that the next edge leaves: the first without one, and `out` only where the node decides nothing. */
+export function freePort(ports: readonly string[], used: readonly string[]): string | null {
+  const main = ports.filter((each) => !SIDE.has(each));
+  const deciding = main.filter((each) => each !== OUT);
+  return (deciding.length > 0 ? deciding : main).find((each) => !used.includes(each)) ?? null;
+}
+
 /** Those that the server names, and those that edges use. */
 function portsOf(known: string[] | undefined, edges: { port: string }[]): string[] {
   return [...new Set([...(known ?? [OUT, ERROR]), ...edges.map((each) => each.port)])];

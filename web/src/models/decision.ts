@@ -15,6 +15,11 @@ export function stillArmed(armed: Armed, shown: Shown): Armed {
   return shown.options.includes(armed.option) ? armed : null;
 }
 
+/** The option whose fields are shown. A change of the hold disarms; the field that a person types into stays. */
+export function leaning(armed: Armed, shown: Shown): string | null {
+  return armed?.hold === shown.hold && shown.options.includes(armed.option) ? armed.option : null;
+}
+
 /** The row after this one, else the one before. */
 export function nextOf(ids: readonly string[], current: string): string | null {
   const place = ids.indexOf(current);

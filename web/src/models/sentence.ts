@@ -23,9 +23,13 @@ function inUtc(at: string): string {
   return `${date.getUTCDate()} ${MONTHS[date.getUTCMonth()]} ${date.toISOString().slice(11, 16)} UTC`;
 }
 
-/** Why something was refused. The reader sees which question it is (`what`), knows people by their names, and has times of their own. */
-export function reasonText(text: string, hold: string, what: string, now: Date): string {
-  return withShortTimes(text.replaceAll(`hold ${hold}`, what).replaceAll(/\buser:(?=\S)/g, ""), now);
+type Asked = { id: string; options: readonly { id: string; label: string }[] };
+
+/** Why something was refused. The reader sees which question it is (`what`), knows people and options by their names, and
+ * has times of their own. */
+export function reasonText(text: string, hold: Asked, what: string, now: Date): string {
+  const named = hold.options.reduce((read, { id, label }) => (label ? read.replaceAll(`'${id}'`, `“${label}”`) : read), text);
+  return withShortTimes(named.replaceAll(`hold ${hold.id}`, what).replaceAll(/\buser:(?=\S)/g, ""), now);
 }
 
 const NAMES = ["expires_at", "until", "to"];

@@ -44,6 +44,8 @@ export type Hold = {
   isAgent: boolean;
   /** How many comments, questions and replies; null: only lists say it. */
   comments: number | null;
+  /** By this person; only the list of snoozed holds says it. */
+  snoozedUntil: string | null;
   outcome: Outcome | null;
   /** What a judge had answered; null before the decision, and in lists. */
   shadow: Shadow | null;
@@ -262,15 +264,15 @@ export async function unwatch(id: string): Promise<void> {
 }
 
 /** What this person marked: it is not part of the hold, which is the same for everyone. */
-export type Marks = { watched: boolean; snoozed: boolean };
+export type Marks = { watched: boolean; snoozedUntil: string | null };
 
 export async function getMarks(hold: Hold): Promise<Marks> {
-  const [watched, snoozed] = await Promise.all([isIn("watching", hold), isIn("snoozed", hold)]);
-  return { watched, snoozed };
+  const [watched, snoozed] = await Promise.all([inView("watching", hold), inView("snoozed", hold)]);
+  return { watched: watched !== undefined, snoozedUntil: snoozed?.snoozed_until ?? null };
 }
 
-async function isIn(view: View, hold: Hold): Promise<boolean> {
-  return (await client.listHolds({ view, run: [hold.run], limit: PAGE })).items.some((each) => each.id === hold.id);
+async function inView(view: View, hold: Hold): Promise<HoldWire | undefined> {
+  return (await client.listHolds({ view, run: [hold.run], limit: PAGE })).items.find((each) => each.id === hold.id);
 }
 
 /** To who started the run, unless a person is named. The deadline pauses until there is a reply. */
@@ -381,6 +383,7 @@ export function holdOf(given: HoldWire): Hold {
     confidence: confidenceOf(wire.schema),
     isAgent: toolCallOf({ context: wire.context, schema: wire.schema }) !== null,
     comments: wire.comments ?? null,
+    snoozedUntil: wire.snoozed_until ?? null,
     outcome: wire.status === "pending" ? null : outcomeOf(wire),
     shadow: shadowOf(wire),
   };

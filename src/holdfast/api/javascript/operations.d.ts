@@ -2133,7 +2133,8 @@ export interface HoldViewerWire {
 /**
  * A hold. `assignee`: as the flow names it; `assignee_resolved`: the person or group. `title`, `why` and
  * `due` are texts; `decided`: the values of its decision; `version` is its ETag. `comments`: how many there
- * are, with questions and replies; in lists only. `shadow`: what a judge answered before the question was
+ * are, with questions and replies; in lists only. `snoozed_until`: by you; in the list of snoozed holds
+ * only. `shadow`: what a judge answered before the question was
  * shown, for one hold only.
  */
 export interface HoldWire {
@@ -2192,6 +2193,7 @@ export interface HoldWire {
   assignee: string | null;
   message_id: string | null;
   comments?: number;
+  snoozed_until?: string;
   shadow?: ShadowWire;
 }
 
@@ -2962,7 +2964,8 @@ export type Right = "admin:manage" | "audit:read" | "flows:read" | "flows:write"
 
 /**
  * `head`: the last record when it was made; if the run has moved since, ask again. `record`: the record
- * from which the run, or the new run, continues. `run_again`: nodes; `withdrawn` and `asked_again`:
+ * from which the run, or the new run, continues. `run_again`: nodes; `in_doubt`: nodes that had begun their
+ * effect there, of which a person is asked first whether it took effect; `withdrawn` and `asked_again`:
  * questions; `text`: all of it as sentences. `refused_without_consent`: nodes with effects outside that a
  * branch repeats because it has to start before a question; it is refused without `repeat_effects`.
  */
@@ -2973,6 +2976,7 @@ export interface RunChangePreview {
   record: number;
   version: string;
   run_again: string[];
+  in_doubt?: string[];
   repeated_effects: RepeatedEffect[];
   withdrawn: string[];
   asked_again: string[];

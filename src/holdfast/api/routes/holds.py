@@ -66,7 +66,11 @@ async def list_holds(call: ApiCall, query: ListHolds) -> Page[HoldWire]:
     now = service.ctx.now()
     rows, following = await find_holds(call, query_of(query, call.actor, now), query)
     counts = await service.store.count_notes([row.id for row in rows], kinds=COMMENT_KINDS)
-    return Page(items=[listed_wire(row, now, counts.get(row.id, 0)) for row in rows], next=following)
+    listed: list[HoldWire] = []
+    for row in rows:
+        until = await service.snoozed_until(call.actor, row.id) if query.view == "snoozed" else None
+        listed.append(listed_wire(row, now, counts.get(row.id, 0), until))
+    return Page(items=listed, next=following)
 
 
 async def find_holds(call: ApiCall, asked: Query, query: ListHolds) -> tuple[list[HoldRow], str | None]:

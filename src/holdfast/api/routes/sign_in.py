@@ -46,8 +46,8 @@ async def sign_in(call: ApiCall, query: SignInPageQuery) -> Response:
         try:
             return await sign_in_with_code(call, query.code, query.next)
         except HttpError as error:
-            return await _sign_in_failed(call, error)
-    return _page(call)
+            return await _sign_in_failed(call, error, local_path(query.next))
+    return _page(call, local_path(query.next))
 
 
 @routes.post("/sign-in", needs=Access.public)
@@ -57,11 +57,11 @@ async def sign_in_with_token(call: ApiCall) -> Response:
     require_own_page(call, authenticator)
     form = await call.form("token", "next")
     text, onwards = form.get("token"), form.get("next")
+    where = local_path(onwards if isinstance(onwards, str) else None)
     try:
         grant, credential = await token_grant(authenticator, text.strip() if isinstance(text, str) else "")
     except HttpError as error:
-        return await _sign_in_failed(call, error)
-    where = local_path(onwards if isinstance(onwards, str) else None)
+        return await _sign_in_failed(call, error, where)
     return await sign_in_response(
         call, grant, how="token", credential=credential, response=RedirectResponse(where, 303)
     )
@@ -99,7 +99,7 @@ async def sign_in_at_provider(call: ApiCall, query: SignInQuery) -> Response:
         again = query.fresh is not None
         response = RedirectResponse(await oidc.address(journey, _callback(call), again=again), 303)
     except HttpError as error:
-        return await _sign_in_failed(call, error)
+        return await _sign_in_failed(call, error, journey.onwards)
     authenticator.cookies.set(call.request, response, STATE_COOKIE, journey.text(), 600)
     return response
 
@@ -111,13 +111,15 @@ async def back_from_provider(call: ApiCall) -> Response:
     authenticator, oidc = authenticator_of(call), _oidc(call)
     if call.request.method == "HEAD":
         return Response(None, 204)
+    onwards = local_path(None)
     try:
         journey = SignInState.read(authenticator.cookies.get(call.request, STATE_COOKIE))
+        onwards = journey.onwards
         grant, provider = await oidc.finish(journey, dict(call.request.query_params), _callback(call))
     except HttpError as error:
-        return await _sign_in_failed(call, error)
+        return await _sign_in_failed(call, error, onwards)
     response = await sign_in_response(
-        call, grant, how="oidc", response=RedirectResponse(journey.onwards, 303), provider=provider
+        call, grant, how="oidc", response=RedirectResponse(onwards, 303), provider=provider
     )
     authenticator.cookies.delete(call.request, response, STATE_COOKIE)
     return response
@@ -142,12 +144,12 @@ async def signed_out_at_provider(call: ApiCall) -> Response:
     return Response(None, 200, {"Cache-Control": "no-store"})
 
 
-async def _sign_in_failed(call: ApiCall, error: HttpError) -> Response:
-    """The page again, with the error; a refusal is recorded as usual."""
+async def _sign_in_failed(call: ApiCall, error: HttpError, onwards: str) -> Response:
+    """The page again, with the error and the way back; a refusal is recorded as usual."""
     if error.given_status in (401, 403):
         await authenticator_of(call).note_refusal(call.request, call.route.path, None, error, call.request_id)
     wrong = f"{error.message} {error.hint or ''}".replace("`", "").strip()
-    return _page(call, wrong=wrong, status=error.given_status)
+    return _page(call, onwards, wrong=wrong, status=error.given_status)
 
 
 def _oidc(call: ApiCall) -> Oidc:
@@ -164,13 +166,13 @@ def _callback(call: ApiCall) -> str:
     return f"{base}/sign-in/oidc/callback"
 
 
-def _page(call: ApiCall, *, wrong: str = "", status: int = 200) -> Response:
+def _page(call: ApiCall, onwards: str, *, wrong: str = "", status: int = 200) -> Response:
     authenticator, who = authenticator_of(call), call.principal
     return sign_in_page(
         call.request,
         who=who,
         provider=None if authenticator.oidc is None else authenticator.oidc.settings.label,
-        onwards=local_path(call.request.query_params.get("next")),
+        onwards=onwards,
         wrong=wrong,
         fresh="fresh" in call.request.query_params,
         status=status,

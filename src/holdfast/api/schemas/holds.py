@@ -16,6 +16,7 @@ from holdfast.holds.queries.decided_values import decided_values
 from holdfast.holds.queries.history import Entry
 from holdfast.holds.queries.hold_view import checkpoint_view, hold_view
 from holdfast.holds.queries.summary import countdown, title_of, why_of
+from holdfast.types.clock import iso
 from holdfast.types.hold import HoldRow, Note
 from holdfast.types.terms import PRIORITIES
 
@@ -121,7 +122,8 @@ class ShadowWire(msgspec.Struct, kw_only=True, omit_defaults=True):
 class HoldWire(_HoldFields, kw_only=True):
     """A hold. `assignee`: as the flow names it; `assignee_resolved`: the person or group. `title`, `why` and
     `due` are texts; `decided`: the values of its decision; `version` is its ETag. `comments`: how many there
-    are, with questions and replies; in lists only. `shadow`: what a judge answered before the question was
+    are, with questions and replies; in lists only. `snoozed_until`: by you; in the list of snoozed holds
+    only. `shadow`: what a judge answered before the question was
     shown, for one hold only."""
 
     run: str
@@ -133,6 +135,7 @@ class HoldWire(_HoldFields, kw_only=True):
     assignee: str | None
     message_id: str | None
     comments: int | msgspec.UnsetType = msgspec.UNSET
+    snoozed_until: str | msgspec.UnsetType = msgspec.UNSET
     shadow: ShadowWire | msgspec.UnsetType = msgspec.UNSET
 
 
@@ -154,8 +157,9 @@ def hold_wire(row: HoldRow, now: int, *, replay: bool = False) -> HoldWire:
     return msgspec.convert({**hold_view(row, replay=replay), **_in_words(row, now)}, HoldWire)
 
 
-def listed_wire(row: HoldRow, now: int, comments: int) -> HoldWire:
-    return msgspec.structs.replace(hold_wire(row, now), comments=comments)
+def listed_wire(row: HoldRow, now: int, comments: int, snoozed: int | None) -> HoldWire:
+    until = msgspec.UNSET if snoozed is None else iso(snoozed)
+    return msgspec.structs.replace(hold_wire(row, now), comments=comments, snoozed_until=until)
 
 
 def checkpoint_wire(row: HoldRow, now: int, *, replay: bool = False) -> CheckpointWire:

@@ -10,6 +10,7 @@ from holdfast.holds.actions.context import HoldContext
 from holdfast.holds.permissions.assignees import person_key
 from holdfast.types.clock import iso
 from holdfast.types.hold import HoldChange, HoldRow, Note
+from holdfast.types.ids import HoldId
 from holdfast.types.terms import Actor
 
 
@@ -34,6 +35,13 @@ async def snooze(ctx: HoldContext, actor: Actor, hold: str, until: int) -> None:
 
 async def unsnooze(ctx: HoldContext, actor: Actor, hold: str) -> None:
     await _unmark(ctx, actor, hold, "snooze", "unsnoozed")
+
+
+async def snoozed_until(ctx: HoldContext, actor: Actor, hold: HoldId) -> int | None:
+    """None: the actor has not snoozed it."""
+    slot = person_key(actor.id)
+    notes = await ctx.store.hold_notes(hold, kinds=("snooze",))
+    return next((note.until for note in notes if note.slot == slot), None)
 
 
 async def mark_seen(ctx: HoldContext, actor: Actor, hold: str) -> None:

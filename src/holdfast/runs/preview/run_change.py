@@ -9,10 +9,11 @@ import msgspec
 
 from holdfast.checkpoint.visit import Visit
 from holdfast.errors import InputError, RunEndedError
-from holdfast.model.graph import Graph
+from holdfast.model.graph import Graph, InDoubt
+from holdfast.model.position import Position
 from holdfast.model.shown_names import shown_name
 from holdfast.runs.events import reader_of
-from holdfast.runs.fork.carried import fork_point
+from holdfast.runs.history.checkpoints import fold_to
 from holdfast.runs.preview.outcome import PreviewEntry
 from holdfast.runs.unserved import is_unserved
 from holdfast.store.errors import require_live
@@ -41,7 +42,8 @@ class RepeatedEffect(msgspec.Struct, frozen=True, kw_only=True):
 
 class RunChangePreview(msgspec.Struct, frozen=True, kw_only=True):
     """`head`: the last record when it was made; if the run has moved since, ask again. `record`: the record
-    from which the run, or the new run, continues. `run_again`: nodes; `withdrawn` and `asked_again`:
+    from which the run, or the new run, continues. `run_again`: nodes; `in_doubt`: nodes that had begun their
+    effect there, of which a person is asked first whether it took effect; `withdrawn` and `asked_again`:
     questions; `text`: all of it as sentences. `refused_without_consent`: nodes with effects outside that a
     branch repeats because it has to start before a question; it is refused without `repeat_effects`."""
 
@@ -51,6 +53,7 @@ class RunChangePreview(msgspec.Struct, frozen=True, kw_only=True):
     record: int
     version: str
     run_again: list[str]
+    in_doubt: list[str] = []
     repeated_effects: list[RepeatedEffect]
     withdrawn: list[str]
     asked_again: list[str]
@@ -102,6 +105,11 @@ async def preview_change(
         way = await preview_branch(service, row, record, patch, actor)
     graph = (await reader_of(service, row)).graph
     visits = list(_runs_again(await load_story(service, row), action, record))
+    doubted: list[str] = []
+    if action != "cancel" and any(visit.effect in _OUTSIDE for visit in visits):
+        begun = _begun_effects(graph, (await fold_to(service, row, record)).pos)
+        doubted = [shown_name(each.label, graph) for each in visits if _place(each) in begun]
+        visits = [each for each in visits if _place(each) not in begun]
     holds = await service.holds(row.id, open_only=False)
     open_holds = [hold for hold in holds if hold.status is HoldStatus.pending and hold.type not in UNASKED]
     withdrawn = open_holds if action in ("cancel", "rewind") else []
@@ -113,6 +121,7 @@ async def preview_change(
         record=record,
         version=row.version,
         run_again=list(dict.fromkeys(shown_name(visit.label, graph) for visit in visits)),
+        in_doubt=list(dict.fromkeys(doubted)),
         repeated_effects=_repeated(visits, graph) if action != "cancel" else [],
         withdrawn=[hold.prompt for hold in withdrawn],
         asked_again=[hold.prompt for hold in asked],
@@ -135,6 +144,21 @@ def _runs_again(story: Story, action: Action, record: int) -> Iterator[Visit]:
         unfinished = visit.halts or visit.state in ("running", "failed", "unknown", "stopped")
         if unfinished or (action in ("fork", "rewind") and visit.seq > record):
             yield visit
+
+
+def _begun_effects(graph: Graph, pos: Position) -> set[tuple[str, str, int]]:
+    """Of which a person is asked: begun, without an outcome and without a key."""
+    found: set[tuple[str, str, int]] = set()
+    for execution in pos.execs.values():
+        node = pos.scope_graph(graph, pos.scopes[execution.scope]).nodes[execution.node]
+        policy = node.in_doubt or graph.spec.in_doubt
+        if execution.intent >= 0 and not node.idempotency_key and policy in (InDoubt.ask, InDoubt.probe):
+            found.add((execution.scope, node.id, execution.visit))
+    return found
+
+
+def _place(visit: Visit) -> tuple[str, str, int]:
+    return visit.scope, visit.node, visit.visit
 
 
 def _is_asked_again(hold: HoldRow, record: int) -> bool:
@@ -169,6 +193,8 @@ def _sentences(found: RunChangePreview, status: RunStatus) -> Iterator[str]:
     if found.run_again:
         verb = "Stops" if found.action == "cancel" else "Runs again"
         yield f"{verb}: {', '.join(found.run_again)}."
+    if found.in_doubt:
+        yield f"Asks whether it took effect, before it runs again: {', '.join(found.in_doubt)}."
     for guarded, words in ((False, "no key guards them"), (True, "a key guards them")):
         names = [each.node for each in found.repeated_effects if each.guarded is guarded]
         if names:

@@ -131,7 +131,7 @@ export const editor = {
   validate: "Validate",
   deploy: "Deploy",
   discard: "Discard draft",
-  conflict: "{person} saved this document {ago} ago.",
+  conflict: "{person} saved this document {ago, select, now {just now} other {{ago} ago}}.",
   conflictHint: "Your changes are still here. Choose what happens to them.",
   compare: "Compare",
   overwrite: "Overwrite",

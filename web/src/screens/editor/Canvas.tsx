@@ -1,8 +1,9 @@
 /** The graph, drawn with React Flow. Every drag has a key or a field in the panel that does the same. */
 import { Background, type Connection, Controls, type Edge, type NodeChange, ReactFlow, type ReactFlowInstance } from "@xyflow/react";
 import "@xyflow/react/dist/base.css";
-import { type DragEvent, type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
+import { type DragEvent, type FocusEvent, type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
 import { useTheme } from "@/app/theme";
+import { useKeepFocus } from "@/components/useKeepFocus";
 import { type Selection, withEdges, withNodes } from "@/models/canvasSelection";
 import type { CanvasGroup, CanvasNote } from "@/models/canvasNotes";
 import { type CanvasView, MOST_DRAWN, movedInto, placedNodes } from "@/models/canvasView";
@@ -89,7 +90,15 @@ function DrawnCanvas({ name, view, marks, selection, onSelect, fit = 0, extras =
     const [first] = movedInto(view, dragged).values();
     setAimed(first?.parent ?? "");
   };
+  const reachableNode = () => drawing.current?.querySelector<HTMLElement>(".react-flow__node[tabindex='0']");
+  const keep = useKeepFocus(reachableNode);
+  /** React Flow takes the focus from a node with Escape, in the next frame. */
+  const takeBack = (frames: number) => {
+    if (frames > 0) requestAnimationFrame(() => takeBack(frames - 1));
+    else if (document.activeElement === document.body) reachableNode()?.focus({ preventScroll: true });
+  };
   const onKeyDown = (event: KeyboardEvent<HTMLElement>) => {
+    if (event.key === "Escape") takeBack(2);
     const from = (event.target as Element).matches(".react-flow__node") ? (event.target as HTMLElement).dataset["id"] : undefined;
     // Arrows move a selected node.
     if (from === undefined || event.ctrlKey || event.metaKey || (edit && selection.nodes.includes(from))) return;
@@ -110,6 +119,10 @@ function DrawnCanvas({ name, view, marks, selection, onSelect, fit = 0, extras =
     if (chosen.length > 0) choose(withNodes(latest.current, chosen));
   };
   const onConnect = ({ source, sourceHandle, target }: Connection) => edit?.connect(source, sourceHandle ?? OUT, target);
+  const onFocus = (event: FocusEvent) => {
+    keep.onFocus(event);
+    setFocused(event.target.closest<HTMLElement>(".react-flow__node")?.dataset["id"] ?? focused);
+  };
   const onDrop = (event: DragEvent) => {
     const type = event.dataTransfer.getData(DRAGGED);
     if (!type || !edit || !flow.current) return;
@@ -118,7 +131,7 @@ function DrawnCanvas({ name, view, marks, selection, onSelect, fit = 0, extras =
   };
   return (
     // oxlint-disable-next-line jsx-a11y/no-noninteractive-element-interactions -- the keys of its nodes
-    <section ref={drawing} className="canvas" aria-label={t("graph", { name })} data-part="work" onKeyDownCapture={onKeyDown} onFocus={(event) => setFocused(event.target.closest<HTMLElement>(".react-flow__node")?.dataset["id"] ?? focused)}>
+    <section ref={drawing} className="canvas" aria-label={t("graph", { name })} data-part="work" onKeyDownCapture={onKeyDown} onFocus={onFocus} onBlur={keep.onBlur}>
       <ReactFlow
         onDragOver={(event) => event.preventDefault()}
         onDrop={onDrop}

@@ -1,7 +1,7 @@
 /** The edges that leave a node, by field and key: what a drag between ports does too. */
 import { useId, useState } from "react";
 import type { Selection } from "@/models/canvasSelection";
-import type { CanvasView } from "@/models/canvasView";
+import { type CanvasView, freePort } from "@/models/canvasView";
 import { type FlowNode, connect, edgesOf, nodesOf, removeParts } from "@/models/documentData";
 import { t } from "./text";
 import type { EditedText } from "./useText";
@@ -13,8 +13,8 @@ export function Connections({ node, edited, view, onSelect }: ConnectionsProps) 
   const ports = view.nodes.find((each) => each.id === node.id)?.ports ?? [];
   const [port, setPort] = useState("");
   const [target, setTarget] = useState("");
-  const chosen = ports.includes(port) ? port : (ports[0] ?? "");
   const leaving = edgesOf(edited.data).filter((each) => each.source === node.id);
+  const chosen = ports.includes(port) ? port : (freePort(ports, leaving.map((each) => each.port)) ?? ports[0] ?? "");
   const others = nodesOf(edited.data).filter((each) => each.id !== node.id && each.type !== "start");
   if (node.type === "end") return null;
   return (
@@ -41,7 +41,7 @@ export function Connections({ node, edited, view, onSelect }: ConnectionsProps) 
           <option value="">{t("choose")}</option>
           {others.map((each) => <option key={each.id}>{each.id}</option>)}
         </select>
-        <button type="button" className="button" aria-disabled={target === ""} onClick={() => { if (target === "") return; edited.change((old) => connect(old, node.id, chosen, target)); setTarget(""); }}>{t("connect")}</button>
+        <button type="button" className="button" aria-disabled={target === ""} onClick={() => { if (target === "") return; edited.change((old) => connect(old, node.id, chosen, target)); setTarget(""); setPort(""); }}>{t("connect")}</button>
       </div>
     </fieldset>
   );

@@ -84,7 +84,7 @@ function Consequences({ saved, onClose }: { saved: Saved; onClose: () => void })
       <p className="muted small">{t("keepTheirs")}</p>
       {deploying.isError ? <Problem error={deploying.error} /> : null}
       <p className="conflict-tools">
-        <button type="button" className="button primary" disabled={deploying.isPending} onClick={() => deploying.mutate()}>{t("deploy")}</button>
+        <button type="button" className="button primary" disabled={deploying.isOff} onClick={() => deploying.mutate()}>{t("deploy")}</button>
         <button type="button" className="button" onClick={onClose}>{t("cancel")}</button>
       </p>
     </>

@@ -1,5 +1,5 @@
 /** The form of a review: its sections in order, each with its settings, and how the reviewer sees it. */
-import { useState } from "react";
+import { useRef, useState } from "react";
 import { sampleOf } from "@/models/canvasView";
 import { type Config, type FlowNode, isRecord, setInConfig } from "@/models/documentData";
 import { newSection } from "@/models/formSections";
@@ -18,6 +18,7 @@ export function FormBuilder({ node, edited, problems, isEditable }: BuilderProps
   const given = node.config["sections"];
   const sections: Config[] = Array.isArray(given) ? given.filter(isRecord) : [];
   const [open, setOpen] = useState(-1);
+  const list = useRef<HTMLOListElement>(null);
   const set = (next: Config[], tag: string) => edited.change((old) => renamedPorts(old, setInConfig(old, node.id, "sections", next), node.id), `${node.id}.sections.${tag}`);
   const move = (at: number, by: number) => {
     set(sections.toSpliced(at, 1).toSpliced(at + by, 0, sections[at]!), "");
@@ -26,6 +27,7 @@ export function FormBuilder({ node, edited, problems, isEditable }: BuilderProps
   const add = (type: (typeof TYPES)[number]) => {
     set([...sections, newSection(type, sections)], "");
     setOpen(sections.length);
+    requestAnimationFrame(() => list.current?.querySelector<HTMLElement>(".section-fields :is(input, select, textarea)")?.focus());
   };
   const of = (at: number) => problems.filter((each) => each.field.startsWith(`sections[${at}]`));
   return (
@@ -34,7 +36,7 @@ export function FormBuilder({ node, edited, problems, isEditable }: BuilderProps
         <legend className="muted small">{t("formHelp")}</legend>
         <FieldProblems problems={problems.filter((each) => each.field === "sections")} id="form-problems" />
         {sections.length === 0 ? <p className="muted">{t("emptyForm")}</p> : null}
-        <ol className="section-list">
+        <ol ref={list} className="section-list">
           {sections.map((each, at) => (
             <SectionEditor
               key={at}

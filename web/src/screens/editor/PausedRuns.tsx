@@ -31,7 +31,7 @@ export function PausedRuns({ flow }: { flow: string }) {
             <span>{each.node}</span>
             <span className="code muted">{each.run.slice(0, 8)}</span>
             {mayWrite ? (
-              <button type="button" className="button" disabled={acting.isPending} aria-label={t("continueAt", { node: each.node, run: each.run.slice(0, 8) })} onClick={() => acting.mutate(each.hold)}>
+              <button type="button" className="button" disabled={acting.isOff} aria-label={t("continueAt", { node: each.node, run: each.run.slice(0, 8) })} onClick={() => acting.mutate(each.hold)}>
                 {word("continue")}
               </button>
             ) : null}

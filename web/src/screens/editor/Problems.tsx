@@ -39,8 +39,8 @@ export function FieldProblems({ problems, id }: { problems: Problem[]; id: strin
   return (
     <div id={id}>
       {problems.map((each, place) => (
-        <div key={place} className="field-problem small">
-          <p className={each.severity === "error" ? "field-error" : "muted"}>{each.message}</p>
+        <div key={place} className={`field-problem small severity-${each.severity}`}>
+          <p className={each.severity === "error" ? "field-error" : undefined}>{each.message}</p>
           {each.fix ? <p className="muted">{t("fix", { fix: each.fix })}</p> : null}
         </div>
       ))}

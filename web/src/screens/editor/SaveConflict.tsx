@@ -1,10 +1,10 @@
 /** Another person has saved meanwhile: what they saved, and what happens to one's own changes. */
 import { useNavigate } from "@tanstack/react-router";
-import { useState } from "react";
+import { type FormEvent, useEffect, useRef, useState } from "react";
 import { useAction } from "@/components/useAction";
 import { useNow } from "@/components/useNow";
 import { linesOf } from "@/models/textDiff";
-import { duration } from "@/models/time";
+import { roughly } from "@/models/time";
 import { rewriteText } from "@/models/documentText";
 import { failureOf } from "@/services/client";
 import { NEW, saveDocument } from "@/services/documents";
@@ -14,7 +14,7 @@ import type { Saved } from "./useSaved";
 export function SaveConflict({ saved }: { saved: Saved }) {
   const { theirs, name } = saved;
   const [isCompared, setCompared] = useState(false);
-  const [copy, setCopy] = useState("");
+  const [copy, setCopy] = useState<string | null>(null);
   const navigate = useNavigate();
   const now = useNow();
   const copying = useAction({
@@ -28,20 +28,15 @@ export function SaveConflict({ saved }: { saved: Saved }) {
   return (
     <section className="editor-conflict" role="alert" aria-label={t("conflictHint")}>
       <p>
-        <strong>{t("conflict", { person: theirs.savedBy, ago: duration(Math.max(0, now - Date.parse(theirs.savedAt))) })}</strong> <span className="muted">{t("conflictHint")}</span>
+        <strong>{t("conflict", { person: theirs.savedBy, ago: roughly(now - Date.parse(theirs.savedAt)) })}</strong> <span className="muted">{t("conflictHint")}</span>
       </p>
-      <p className="conflict-tools">
+      <div className="conflict-tools">
         <button type="button" className="button" aria-expanded={isCompared} onClick={() => setCompared(!isCompared)}>{t("compare")}</button>
-        <button type="button" className="button danger" onClick={saved.overwrite}>{t("overwrite")}</button>
-        <button type="button" className="button" onClick={() => setCopy(copy ? "" : `${name}-copy`)}>{t("saveCopy")}</button>
-        {copy ? (
-          <>
-            <input aria-label={t("copyName")} className="code" value={copy} onChange={(event) => setCopy(event.target.value)} />
-            <button type="button" className="button primary" disabled={copying.isPending} onClick={() => copying.mutate(copy)}>{t("create")}</button>
-          </>
-        ) : null}
+        <button type="button" className="button danger" disabled={copying.isOff} onClick={saved.overwrite}>{t("overwrite")}</button>
+        <button type="button" className="button" aria-expanded={copy !== null} onClick={() => setCopy(copy === null ? `${name}-copy` : null)}>{t("saveCopy")}</button>
+        {copy === null ? null : <Copy first={copy} isOff={copying.isOff} onCreate={(to) => copying.mutate(to)} />}
         {copying.isError ? <span className="field-error small">{failureOf(copying.error).title}</span> : null}
-      </p>
+      </div>
       {isCompared ? (
         // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reached by keys
         <pre className="text-diff code" tabIndex={0} aria-label={t("theirs", { person: theirs.savedBy })}>
@@ -49,5 +44,22 @@ export function SaveConflict({ saved }: { saved: Saved }) {
         </pre>
       ) : null}
     </section>
+  );
+}
+
+/** The name is typed next: it has the focus, and Enter creates the copy. */
+function Copy({ first, isOff, onCreate }: { first: string; isOff: boolean; onCreate: (name: string) => void }) {
+  const [name, setName] = useState(first);
+  const field = useRef<HTMLInputElement>(null);
+  useEffect(() => field.current?.select(), []);
+  const create = (event: FormEvent) => {
+    event.preventDefault();
+    if (!isOff && name.trim() !== "") onCreate(name.trim());
+  };
+  return (
+    <form className="conflict-tools" onSubmit={create}>
+      <input ref={field} aria-label={t("copyName")} className="code" value={name} onChange={(event) => setName(event.target.value)} />
+      <button type="submit" className="button primary" disabled={isOff || name.trim() === ""}>{t("create")}</button>
+    </form>
   );
 }

@@ -1,7 +1,9 @@
+import { useRef } from "react";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { Icon } from "@/components/Icon";
 import { Moment } from "@/components/Moment";
 import { useAction } from "@/components/useAction";
+import { useKeepFocus } from "@/components/useKeepFocus";
 import { useLiveState } from "@/live/useLive";
 import { moveNodes } from "@/models/documentData";
 import { failureOf } from "@/services/client";
@@ -30,9 +32,11 @@ export function Toolbar({ saved, problems, isChecking, mayWrite, isText, onDeplo
     onSuccess: (found) => found && saved.revert(found),
   });
   const show = (view: "text" | undefined) => void navigate({ to: ".", search: (old: object) => ({ ...old, view }), replace: true });
+  const bar = useRef<HTMLElement>(null);
+  const keep = useKeepFocus(() => bar.current?.querySelector<HTMLElement>(".editor-tools button:enabled"));
   const failed = saved.error ?? arranging.error ?? discarding.error;
   return (
-    <header className="editor-bar" data-part="toolbar">
+    <header ref={bar} className="editor-bar" data-part="toolbar" {...keep}>
       <div className="editor-name">
         <Link to="/flows" className="small">{t("flows")}</Link>
         <h1>{name}</h1>
@@ -90,8 +94,8 @@ function State({ saved: { isChanged, isRestored, server, revert } }: { saved: Sa
 function Count({ problems, isChecking, onClick }: { problems: Problem[]; isChecking: boolean; onClick: () => void }) {
   const hasErrors = problems.some((each) => each.severity === "error");
   return (
-    <button type="button" className={hasErrors ? "button quiet late" : "button quiet"} onClick={onClick} aria-busy={isChecking}>
-      <Icon name={hasErrors ? "cross" : "check"} />
+    <button type="button" className={hasErrors ? "button quiet late" : problems.length > 0 ? "button quiet warned" : "button quiet"} onClick={onClick} aria-busy={isChecking}>
+      <Icon name={hasErrors ? "cross" : problems.length > 0 ? "warning" : "check"} />
       {t("problemCount", { count: problems.length })}
     </button>
   );

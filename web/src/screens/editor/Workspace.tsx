@@ -5,7 +5,7 @@ import { useRight } from "@/app/useSession";
 import { Skeleton } from "@/components/Skeleton";
 import { NOTHING, type Selection, still } from "@/models/canvasSelection";
 import { groupsOf, notesOf } from "@/models/canvasNotes";
-import { MOST_DRAWN, boxAt, documentView, movedInto } from "@/models/canvasView";
+import { MOST_DRAWN, boxAt, documentView, freePort, movedInto } from "@/models/canvasView";
 import { type FlowData, type Point, addNode, connect, moveNodes, nodesOf, removeParts } from "@/models/documentData";
 import { PARENTS, nodeType } from "@/models/nodeTypes";
 import type { EditedDocument } from "@/services/documents";
@@ -67,8 +67,9 @@ export function Workspace({ given }: { given: EditedDocument }) {
     const parent = at === null ? (near && PARENTS.has(near.type) ? near.id : (near?.parent ?? "")) : (box?.id ?? "");
     const added = addNode(placed(data), type, box ? box.inside : parent && near?.id === parent ? { x: 24, y: 56 } : place, nodeType(type).start, parent);
     // From the selected node on, where it has no edge yet.
-    const isFree = at === null && near !== undefined && near.id !== parent && near.type !== "end" && type !== "start" && !view.edges.some((each) => each.source === near.id);
-    change(() => (isFree ? connect(added.data, near.id, near.ports[0] ?? "out", added.id) : added.data));
+    const isNext = at === null && near !== undefined && near.id !== parent && near.type !== "end" && type !== "start";
+    const port = isNext ? freePort(near.ports, view.edges.filter((each) => each.source === near.id).map((each) => each.port)) : null;
+    change(() => (isNext && port !== null ? connect(added.data, near.id, port, added.id) : added.data));
     select({ nodes: [added.id], edges: [] });
   };
   const remove = (gone: Selection) => {

@@ -75,7 +75,8 @@ export function useSaved(given: EditedDocument): Saved {
     saveFirst: () => saving.mutateAsync({ text: edited.text, match: etag }),
     overwrite: () => theirs && saving.mutate({ text: edited.text, match: theirs.etag }),
     revert: (to) => {
-      edited.replace(to.source);
+      // Undo brings back what was discarded: the server has it no more.
+      edited.setText(to.source);
       accept(to);
     },
     setDeployed: async () => {

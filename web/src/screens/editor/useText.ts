@@ -5,7 +5,7 @@ import { type Format, type TextProblem, readText, rewriteText } from "@/models/d
 
 type State = { format: Format; text: string; data: FlowData; problem: TextProblem | null; past: string[]; future: string[]; tag: string };
 type Make = (data: FlowData) => FlowData;
-type Action = { kind: "set"; text: string; tag: string } | { kind: "change"; make: Make; tag: string } | { kind: "undo" } | { kind: "redo" } | { kind: "replace"; text: string };
+type Action = { kind: "set"; text: string; tag: string } | { kind: "change"; make: Make; tag: string } | { kind: "undo" } | { kind: "redo" };
 const MOST = 200;
 
 export type EditedText = {
@@ -19,7 +19,6 @@ export type EditedText = {
   change: (make: Make, tag?: string) => void;
   undo: () => void;
   redo: () => void;
-  replace: (text: string) => void;
 };
 
 /** With what can be read of the text; else with what could be read last. */
@@ -29,7 +28,6 @@ function withText(state: State, text: string, more: Pick<State, "past" | "future
 }
 
 function reduce(state: State, action: Action): State {
-  if (action.kind === "replace") return withText(state, action.text, { past: [], future: [], tag: "" });
   if (action.kind === "change") {
     // From the canvas, which shows what could be read last: a text with an error is repaired first.
     if (state.problem !== null) return state;
@@ -63,6 +61,5 @@ export function useText(first: string, format: Format): EditedText {
     change: useCallback((make: Make, tag = "") => act({ kind: "change", make, tag }), []),
     undo: useCallback(() => act({ kind: "undo" }), []),
     redo: useCallback(() => act({ kind: "redo" }), []),
-    replace: useCallback((text: string) => act({ kind: "replace", text }), []),
   };
 }

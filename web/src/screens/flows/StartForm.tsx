@@ -3,7 +3,6 @@ import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import { focusField } from "@/components/FormSummary";
 import { useAction } from "@/components/useAction";
-import { useLiveState } from "@/live/useLive";
 import { inputFields } from "@/models/schemaForm";
 import { failureOf } from "@/services/client";
 import { type Flow, errorsByField, startRun } from "@/services/flows";
@@ -24,7 +23,6 @@ export function StartForm({ flow, schema, given }: StartProps) {
   const search = useSearch({ strict: false });
   const navigate = useNavigate();
   const client = useQueryClient();
-  const isOffline = useLiveState() === "offline";
   const version = versionIn(flow, search.version);
   const fields = useMemo(() => inputFields(schema, given), [schema, given]);
   const input = useInput(fields, given);
@@ -64,7 +62,7 @@ export function StartForm({ flow, schema, given }: StartProps) {
   }
 
   function submit(): void {
-    if (starting.isPending || isOffline) return;
+    if (starting.isOff) return;
     const { value, faults } = input.read();
     const found = { ...faults };
     if (!/^\s*[+-]?\d{0,7}\s*$/.test(options.priority)) found["priority"] = t("notWhole");
@@ -113,7 +111,7 @@ export function StartForm({ flow, schema, given }: StartProps) {
         </div>
       </div>
       <div className="start-bar">
-        <button type="submit" className="button primary" disabled={starting.isPending || isOffline}>
+        <button type="submit" className="button primary" disabled={starting.isOff}>
           {word("startRun")}
         </button>
         <Link to="/flows/$name" params={{ name: flow.name }} className="button quiet">

@@ -35,7 +35,7 @@ function Frame<Done>({ hold, title, submit, disabled, act, onDone, onClose, chil
       }}
     >
       {children}
-      {sending.isError ? <Refused hold={hold.id} error={sending.error} /> : null}
+      {sending.isError ? <Refused hold={hold} error={sending.error} /> : null}
       <div className="bulk-row">
         <button type="submit" className="button primary" disabled={disabled || sending.isPending || isOffline}>{submit}</button>
         <button type="button" className="button" onClick={onClose}>{t("cancel")}</button>
@@ -44,7 +44,7 @@ function Frame<Done>({ hold, title, submit, disabled, act, onDone, onClose, chil
   );
 }
 
-function Refused({ hold, error }: { hold: string; error: unknown }) {
+function Refused({ hold, error }: { hold: Hold; error: unknown }) {
   const { title, hint } = failureOf(error);
   const now = new Date(useNow());
   return <p role="alert" className="field-error small">{[reasonText(title, hold, t("thisQuestion"), now), hint].filter(Boolean).join(" ")}</p>;

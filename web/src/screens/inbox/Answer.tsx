@@ -5,7 +5,7 @@ import { useKeys } from "@/app/useKeys";
 import { FormFields } from "@/components/FormFields";
 import { useAction } from "@/components/useAction";
 import { useOffline } from "@/live/useLive";
-import { type Armed, arm, stillArmed } from "@/models/decision";
+import { type Armed, arm, leaning, stillArmed } from "@/models/decision";
 import { APPROVE, type Form, type Values, commentFor, editedFields, reviewOf } from "@/models/form";
 import { type Failure, failureOf } from "@/services/client";
 import { type Hold, type Option, attach, place } from "@/services/holds";
@@ -63,9 +63,10 @@ export function Answer({ hold, form, values, comment, unsaved, beside, onTyped, 
   const [key, setKey] = useState(newKey);
   const queries = useQueryClient();
   const armed = stillArmed(held, shown);
+  const leant = leaning(held, shown);
   const isOffline = useOffline();
   const isJustShown = useJustShown(hold.id);
-  const asked = { values, decision: armed?.option ?? null, context: hold.context };
+  const asked = { values, decision: leant, context: hold.context };
   const review = reviewOf(form, asked);
   const saved = useDraft(hold.id, { decision: null, values, comment }, unsaved, onSaved);
   const sending = useAction({
@@ -135,7 +136,8 @@ export function Answer({ hold, form, values, comment, unsaved, beside, onTyped, 
   }
 
   const chosen = options.find((each) => each.id === armed?.option) ?? null;
-  const primary = Math.max(0, options.findIndex((each) => each.variant === "primary"));
+  const leantAt = options.findIndex((each) => each.id === leant);
+  const meant = leantAt >= 0 ? leantAt : Math.max(0, options.findIndex((each) => each.variant === "primary"));
   useKeys([
     ...options.slice(0, 9).map((option, index) => ({
       keys: String(index + 1),
@@ -144,18 +146,18 @@ export function Answer({ hold, form, values, comment, unsaved, beside, onTyped, 
       run: () => armByKey(index),
     })),
     // In a field of another form it sends that form: a comment is no decision.
-    { keys: "Mod+Enter", group: t("decide"), label: t("keySend"), whileTyping: "form.answer", run: () => (chosen ? confirm(chosen) : armByKey(primary)) },
-    ...(chosen ? [
-      { keys: "Enter", group: t("decide"), label: t("keyConfirm"), run: () => confirm(chosen) },
+    { keys: "Mod+Enter", group: t("decide"), label: t("keySend"), whileTyping: "form.answer", run: () => (chosen ? confirm(chosen) : armByKey(meant)) },
+    ...(chosen ? [{ keys: "Enter", group: t("decide"), label: t("keyConfirm"), run: () => confirm(chosen) }] : []),
+    ...(leant === null ? [] : [
       { keys: "Escape", group: t("decide"), label: t("keyDisarm"), whileTyping: "form.answer", run: back },
-    ] : []),
+    ]),
   ]);
   useArmedKeys(chosen !== null, options.length, () => chosen && confirm(chosen), () => setArmed(null));
 
   const failure: Failure | null = sending.error ? failureOf(sending.error) : null;
   return (
     <form className="answer" noValidate onSubmit={(event) => event.preventDefault()}>
-      {failure ? <Conflict hold={hold.id} failure={failure} /> : null}
+      {failure ? <Conflict hold={hold} failure={failure} /> : null}
       <div className={beside ? "approval" : undefined}>
         <FormFields form={form} values={values} review={review} errors={errors} onUpload={(field, file) => attach(hold.id, field, file)} onChange={change} />
         {beside}
@@ -163,6 +165,7 @@ export function Answer({ hold, form, values, comment, unsaved, beside, onTyped, 
       <DecisionBar
         options={options}
         armed={armed?.option ?? null}
+        leant={leant}
         comment={comment}
         commentError={errors["comment"] ?? ""}
         disabled={sending.isPending || isOffline || isJustShown}

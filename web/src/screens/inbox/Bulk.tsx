@@ -129,14 +129,14 @@ type ResultProps = { holds: Hold[]; label: string; result: BulkResult; preview: 
 function Result({ holds, label, result, preview }: ResultProps) {
   const left = result.items.filter((each) => !each.done);
   const now = new Date(useNow());
-  const titles = new Map(holds.map((each) => [each.id, each.title]));
+  const asked = new Map(holds.map((each) => [each.id, each]));
   return (
     <div className="bulk-result">
       <p><output>{t(preview ? "wouldDecide" : result.items.some((each) => each.until) ? "haveChosen" : "haveDecided", { count: result.done, label, left: left.length })}</output></p>
       {left.length > 0 ? (
         <ul className="small">
           {left.slice(0, 20).map((each) => (
-            <li key={each.hold}><strong>{titles.get(each.hold) ?? each.hold}</strong>{": "}{each.isChanged ? t("changedMeanwhile") : reasonText(each.why, each.hold, t("thisQuestion"), now)}</li>
+            <li key={each.hold}><strong>{asked.get(each.hold)?.title ?? each.hold}</strong>{": "}{each.isChanged ? t("changedMeanwhile") : reasonText(each.why, asked.get(each.hold) ?? { id: each.hold, options: [] }, t("thisQuestion"), now)}</li>
           ))}
         </ul>
       ) : null}

@@ -2,9 +2,10 @@
 import { useNow } from "@/components/useNow";
 import { reasonText } from "@/models/sentence";
 import type { Failure } from "@/services/client";
+import type { Hold } from "@/services/holds";
 import { t } from "./text";
 
-export function Conflict({ hold, failure }: { hold: string; failure: Failure }) {
+export function Conflict({ hold, failure }: { hold: Hold; failure: Failure }) {
   const now = new Date(useNow());
   return (
     <div className="conflict" role="alert">

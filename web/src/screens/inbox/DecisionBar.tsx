@@ -1,6 +1,7 @@
 /** The decisions, in the author's order, pinned to the bottom. */
 import { useEffect, useEffectEvent, useRef } from "react";
 import { Moment } from "@/components/Moment";
+import { useKeepFocus } from "@/components/useKeepFocus";
 import { clock } from "@/models/time";
 import type { Option } from "@/services/holds";
 import { Keys } from "@/app/Keys";
@@ -10,6 +11,8 @@ import type { DraftState } from "./useDraft";
 type BarProps = {
   options: Option[];
   armed: string | null;
+  /** The option whose comment is asked for, also while the hold has changed since it was armed. */
+  leant: string | null;
   comment: string;
   commentError: string;
   disabled: boolean;
@@ -22,10 +25,12 @@ type BarProps = {
 };
 
 export function DecisionBar(props: BarProps) {
-  const { options, armed, comment, commentError, disabled, saved } = props;
+  const { options, armed, leant, comment, commentError, disabled, saved } = props;
   const chosen = options.find((each) => each.id === armed);
+  const meant = options.find((each) => each.id === leant);
   const bar = useHeight();
   const isPressed = useRef(false);
+  const keep = useKeepFocus(() => bar.current?.querySelector<HTMLElement>(".decision-row button"));
   const isArmed = chosen !== undefined;
   // The button that was pressed is gone: what comes next has the focus, and no letter is a key of the page.
   const follow = useEffectEvent(() => {
@@ -38,11 +43,11 @@ export function DecisionBar(props: BarProps) {
   }, [isArmed]);
   return (
     <div className="decisions" ref={bar}>
-      {comment || chosen?.requiresComment || chosen?.variant === "danger" ? (
+      {comment || meant?.requiresComment || meant?.variant === "danger" ? (
         <div className="field" data-field="comment">
           <label className="field-label" htmlFor="decision-comment">
             {t("comment")}
-            {chosen?.requiresComment ? <span className="muted small"> {t("required")}</span> : null}
+            {meant?.requiresComment ? <span className="muted small"> {t("required")}</span> : null}
           </label>
           <textarea
             id="decision-comment"
@@ -58,6 +63,7 @@ export function DecisionBar(props: BarProps) {
       {/* oxlint-disable-next-line jsx-a11y/no-static-element-interactions, jsx-a11y/click-events-have-key-events -- it only notes when one of its buttons was pressed */}
       <div
         className="decision-row"
+        {...keep}
         onClickCapture={() => {
           isPressed.current = true;
           props.onPress();
@@ -84,7 +90,7 @@ export function DecisionBar(props: BarProps) {
         )}
         <SavedMark saved={saved} />
       </div>
-      <output className="away">{chosen ? t("armed", { label: labelOf(chosen) }) : ""}</output>
+      <output className="away">{chosen ? t("armed", { label: labelOf(chosen), isTyped: String(chosen.requiresComment) }) : ""}</output>
     </div>
   );
 }

@@ -3,6 +3,7 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Suspense, lazy, useState } from "react";
 import { type BoundKey, useKeys } from "@/app/useKeys";
 import { useRight, useSession } from "@/app/useSession";
+import { Moment } from "@/components/Moment";
 import { Problem } from "@/components/Problem";
 import { useNow } from "@/components/useNow";
 import { clock } from "@/models/time";
@@ -50,11 +51,11 @@ export function HoldActions({ hold, onChanged, onComment, onSnoozed }: ActionsPr
   const acting = useMutation({ mutationFn: (act: () => Promise<Hold | void>) => act(), onSuccess: (next) => changed(next ?? null) });
   const toggleClaim = () => acting.mutate(() => (isMine ? release(hold.id) : claim(hold.id)));
   const toggleWatch = () => acting.mutate(() => (marks.data?.watched ? unwatch(hold.id) : watch(hold.id)));
-  const toggleSnooze = () => (marks.data?.snoozed ? acting.mutate(() => unsnooze(hold.id)) : setPanel("snooze"));
+  const toggleSnooze = () => (marks.data?.snoozedUntil ? acting.mutate(() => unsnooze(hold.id)) : setPanel("snooze"));
   const actions: (BoundKey & { shown: boolean })[] = [
     { keys: "m", group: t("detail"), label: isMine ? word("release") : word("claim"), run: toggleClaim, shown: isOpen },
     { keys: "r", group: t("detail"), label: word("reassign"), run: () => setPanel("reassign"), shown: isOpen },
-    { keys: "s", group: t("detail"), label: marks.data?.snoozed ? t("unsnooze") : word("snooze"), run: toggleSnooze, shown: isOpen },
+    { keys: "s", group: t("detail"), label: marks.data?.snoozedUntil ? t("unsnooze") : word("snooze"), run: toggleSnooze, shown: isOpen },
     { keys: "a", group: t("detail"), label: word("ask"), run: () => setPanel("ask"), shown: isOpen },
     { keys: "t", group: t("detail"), label: t("extend"), run: () => setPanel("extend"), shown: isOpen && mayManage && hold.expiresAt !== null },
     { keys: "w", group: t("detail"), label: marks.data?.watched ? t("unwatch") : word("watch"), run: toggleWatch, shown: mayWrite },
@@ -84,9 +85,9 @@ export function HoldActions({ hold, onChanged, onComment, onSnoozed }: ActionsPr
       {acting.isError ? <div className="action-panel"><Problem error={acting.error} /></div> : null}
       {panel === "reassign" ? <ReassignPanel hold={hold} onDone={changed} onClose={() => setPanel(null)} /> : null}
       {panel === "snooze" ? <SnoozePanel hold={hold} onDone={snoozed} onClose={() => setPanel(null)} /> : null}
-      {marks.data?.snoozed && isOpen && panel === null ? (
+      {marks.data?.snoozedUntil && isOpen && panel === null ? (
         <output className="snoozed small">
-          {t("isSnoozed")} <button type="button" className="link" disabled={isOffline || acting.isPending} onClick={toggleSnooze}>{t("unsnooze")}</button>
+          {t("isSnoozed")} <Moment at={marks.data.snoozedUntil} />. <button type="button" className="link" disabled={isOffline || acting.isPending} onClick={toggleSnooze}>{t("unsnooze")}</button>
         </output>
       ) : null}
       {isSoon && panel === null ? (

@@ -2,7 +2,7 @@
 import { memo } from "react";
 import { Icon } from "@/components/Icon";
 import { useNow } from "@/components/useNow";
-import { roughly } from "@/models/time";
+import { roughly, shortTime } from "@/models/time";
 import type { Hold } from "@/services/holds";
 import { holdWord, priorityWord } from "@/words";
 import { t } from "./text";
@@ -52,9 +52,10 @@ export const Row = memo(function Row({ row, isCurrent, isReachable, isChosen, is
           {row.isAgent ? <span className="row-agent"><span aria-hidden="true">{t("byAgent")}</span><span className="away">{t("byAgentAway")}</span></span> : null}
           <span className="row-name">{row.flow}</span>
           <span className="row-name">{row.assignee || t("nobody")}</span>
-          {row.confidence === null || row.outcome || row.placedBy ? null : <span>{t("sure", { percent: Math.round(row.confidence * 100) })}</span>}
+          {row.confidence === null || row.outcome || row.placedBy || row.snoozedUntil ? null : <span>{t("sure", { percent: Math.round(row.confidence * 100) })}</span>}
           {row.comments ? <span className="row-comments"><Icon name="speech" /><span aria-hidden="true">{row.comments}</span><span className="away">{t("comments", { count: row.comments })}</span></span> : null}
-          {row.outcome?.at || row.placedBy ? null : <span>{t("age", { age: roughly(now - new Date(row.createdAt).getTime()) })}</span>}
+          {row.snoozedUntil ? <strong className="row-asleep">{t("asleep", { time: shortTime(new Date(row.snoozedUntil), new Date(now)) })}</strong> : null}
+          {row.outcome?.at || row.placedBy || row.snoozedUntil ? null : <span>{t("age", { age: roughly(now - new Date(row.createdAt).getTime()) })}</span>}
         </span>
       </button>
     </>

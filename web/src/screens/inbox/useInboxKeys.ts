@@ -9,8 +9,9 @@ type Keyed = { rows: readonly Hold[]; hold: string; selection: Selection; openRo
 
 export function useInboxKeys({ rows, hold, selection, openRow, close }: Keyed): { move: (by: number) => void } {
   const move = (by: number): string => {
-    const place = rows.findIndex((row) => row.id === hold);
-    const next = rows[hold && place >= 0 ? Math.max(0, Math.min(rows.length - 1, place + by)) : 0]?.id ?? "";
+    const from = hold || focusedRow();
+    const place = rows.findIndex((row) => row.id === from);
+    const next = rows[place >= 0 ? Math.max(0, Math.min(rows.length - 1, place + by)) : 0]?.id ?? "";
     if (next && next !== hold) openRow(next);
     return next;
   };
@@ -47,6 +48,11 @@ function useFloating(): React.RefObject<boolean> {
     return () => window.removeEventListener("keydown", look, true);
   }, []);
   return found;
+}
+
+/** Where the reader was: after Escape no hold is open, and its row has the focus. */
+function focusedRow(): string {
+  return document.activeElement?.closest<HTMLElement>("[data-row]")?.dataset["row"] ?? "";
 }
 
 /** From the row into the question. */

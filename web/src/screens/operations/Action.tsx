@@ -86,7 +86,7 @@ function Confirm({ label, title, text, isDanger, asksReason, act, done, onClose,
           <button type="button" className="button" onClick={onClose}>
             {t("back")}
           </button>
-          <button type="submit" className={`button ${isDanger ? "danger" : "primary"}`} disabled={acting.isPending}>
+          <button type="submit" className={`button ${isDanger ? "danger" : "primary"}`} disabled={acting.isOff}>
             {label}
           </button>
         </div>

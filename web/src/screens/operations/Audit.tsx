@@ -75,7 +75,7 @@ function Verify() {
   const verifying = useAction({ mutationFn: verifyAudit });
   return (
     <div className="verify">
-      <button type="button" className="button" disabled={verifying.isPending} onClick={() => verifying.mutate()}>
+      <button type="button" className="button" disabled={verifying.isOff} onClick={() => verifying.mutate()}>
         {t("verify")}
       </button>
       <output>{verifying.data ? <Verdict found={verifying.data} /> : null}</output>

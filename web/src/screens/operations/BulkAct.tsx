@@ -6,6 +6,7 @@ import { Dialog } from "@/components/Dialog";
 import { Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
 import { useAction } from "@/components/useAction";
+import { useOffline } from "@/live/useLive";
 import { type Outcome, outcomeGroups } from "@/models/selection";
 import { Announce } from "./Announce";
 import { t } from "./text";
@@ -25,13 +26,14 @@ type BulkActProps = { titleOf: (label: string, count: number) => string; ids: st
 /** `onLeave`: with the rows that stay chosen. */
 export function BulkAct({ titleOf, ids, most, actions, onLeave }: BulkActProps) {
   const [action, setAction] = useState<ManyAction | null>(null);
+  const isOffline = useOffline();
   useKeys([{ keys: "Escape", group: t("title"), label: t("clearSelection"), run: () => onLeave([]) }]);
   if (ids.length === 0) return null;
   return (
     <section className="bulk-bar panel" aria-label={t("selection")}>
       <strong>{t("selected", { count: ids.length })}</strong>
       {actions.map((each) => (
-        <button key={each.label} type="button" className={`button ${each.isDanger ? "danger" : ""}`} disabled={ids.length > most} onClick={() => setAction(each)}>
+        <button key={each.label} type="button" className={`button ${each.isDanger ? "danger" : ""}`} disabled={ids.length > most || isOffline} onClick={() => setAction(each)}>
           {each.label}
         </button>
       ))}
@@ -83,7 +85,7 @@ function Confirm({ action, title, ids, onClose, onDone }: ConfirmProps) {
         {acting.isError ? <Problem error={acting.error} /> : null}
         <div className="confirm-buttons">
           <button type="button" className="button" onClick={onClose}>{t("back")}</button>
-          <button type="submit" className={`button ${isDanger ? "danger" : "primary"}`} disabled={able.length === 0 || acting.isPending}>
+          <button type="submit" className={`button ${isDanger ? "danger" : "primary"}`} disabled={able.length === 0 || acting.isOff}>
             {t("confirmMany", { label, count: able.length })}
           </button>
         </div>

@@ -62,7 +62,7 @@ function Form({ onMade, onClose }: { onMade: (secret: string) => void; onClose: 
         <button type="button" className="button" onClick={onClose}>
           {t("back")}
         </button>
-        <button type="submit" className="button primary" disabled={making.isPending}>
+        <button type="submit" className="button primary" disabled={making.isOff}>
           {t("create")}
         </button>
       </div>

@@ -102,7 +102,7 @@ function Act({ run, action, preview, onAgain, onClose }: ActProps) {
       {acting.isError && !hasMoved && !(refused.length > 0 && agreed) ? <Problem error={acting.error} /> : null}
       <div className="dialog-buttons">
         <button type="button" className="button" onClick={onClose}>{t("keepRun")}</button>
-        <button type="button" className={`button ${action === "cancel" ? "danger" : "primary"}`} disabled={!isReady || acting.isPending} onClick={act}>
+        <button type="button" className={`button ${action === "cancel" ? "danger" : "primary"}`} disabled={!isReady || acting.isOff} onClick={act}>
           {word(ACTION_WORDS[action])}
         </button>
       </div>

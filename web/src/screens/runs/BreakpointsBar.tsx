@@ -5,7 +5,6 @@ import { useRight } from "@/app/useSession";
 import { Icon } from "@/components/Icon";
 import { Problem } from "@/components/Problem";
 import { useAction } from "@/components/useAction";
-import { useOffline } from "@/live/useLive";
 import { type Continued, type Paused, continuePaused } from "@/services/breakpoints";
 import { word } from "@/words";
 import { t } from "./text";
@@ -15,7 +14,6 @@ import "./breakpoints.css";
 export default function BreakpointsBar() {
   const mayWrite = useRight("runs:write");
   const client = useQueryClient();
-  const isOffline = useOffline();
   const acting = useAction({
     mutationFn: (rows: Paused[]) => continuePaused(rows.map((each) => each.hold)),
     onSettled: () => Promise.all([client.invalidateQueries({ queryKey: ["runs"] }), client.invalidateQueries({ queryKey: ["run"] })]),
@@ -36,7 +34,7 @@ export default function BreakpointsBar() {
           <li key={each.hold}>
             <Link to="/runs/$run" params={{ run: each.run }} search={{ tab: "graph" }}>{shownName(each, shown)}</Link>
             {mayWrite ? (
-              <button type="button" className="button" disabled={acting.isPending || isOffline} aria-label={t("continueOne", { name: shownName(each, shown) })} onClick={() => acting.mutate([each])}>
+              <button type="button" className="button" disabled={acting.isOff} aria-label={t("continueOne", { name: shownName(each, shown) })} onClick={() => acting.mutate([each])}>
                 {word("continue")}
               </button>
             ) : null}
@@ -45,7 +43,7 @@ export default function BreakpointsBar() {
         {more > 0 ? <li><Link to="/runs" search={{ q: "at:breakpoint" }}>{t("morePaused", { count: more })}</Link></li> : null}
       </ul>
       {mayWrite && shown.length > 1 ? (
-        <button type="button" className="button primary" disabled={acting.isPending || isOffline} onClick={() => acting.mutate(shown)}>
+        <button type="button" className="button primary" disabled={acting.isOff} onClick={() => acting.mutate(shown)}>
           {more > 0 ? t("continueShown", { count: shown.length }) : word("continueAll")}
         </button>
       ) : null}

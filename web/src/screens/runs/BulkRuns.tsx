@@ -7,6 +7,7 @@ import { Problem } from "@/components/Problem";
 import { StatusBadge } from "@/components/StatusBadge";
 import { useAction } from "@/components/useAction";
 import { useNow } from "@/components/useNow";
+import { useOffline } from "@/live/useLive";
 import { withShortTimes } from "@/models/time";
 import { type BulkAction, type BulkChange, MOST_BULK, type Run, changeMany } from "@/services/runs";
 import { runWord, word } from "@/words";
@@ -52,7 +53,7 @@ export function BulkRuns({ runs, onLeave }: { runs: Run[]; onLeave: (left: strin
       {action && asking.data && !acting.data ? (
         <div className="dialog-buttons">
           <button type="button" className="button" onClick={back}>{t("keepRun")}</button>
-          <button type="button" className={`button ${action === "retry" ? "primary" : "danger"}`} disabled={able.length === 0 || acting.isPending} onClick={() => acting.mutate({ action, runs: able })}>
+          <button type="button" className={`button ${action === "retry" ? "primary" : "danger"}`} disabled={able.length === 0 || acting.isOff} onClick={() => acting.mutate({ action, runs: able })}>
             {t("confirmRuns", { action: word(WORDS[action]), count: able.length })}
           </button>
         </div>
@@ -63,12 +64,13 @@ export function BulkRuns({ runs, onLeave }: { runs: Run[]; onLeave: (left: strin
 
 function Choices({ runs, onChoose }: { runs: Run[]; onChoose: (action: BulkAction) => void }) {
   const [first, second] = runs;
+  const isOff = useOffline() || runs.length > MOST_BULK;
   return (
     <span className="run-line">
-      <button type="button" className="button danger" disabled={runs.length > MOST_BULK} onClick={() => onChoose("cancel")}>{word("cancelRun")}</button>
-      <button type="button" className="button" disabled={runs.length > MOST_BULK} onClick={() => onChoose("retry")}>{word("retryRun")}</button>
+      <button type="button" className="button danger" disabled={isOff} onClick={() => onChoose("cancel")}>{word("cancelRun")}</button>
+      <button type="button" className="button" disabled={isOff} onClick={() => onChoose("retry")}>{word("retryRun")}</button>
       {runs.some((each) => each.dead) ? (
-        <button type="button" className="button danger" disabled={runs.length > MOST_BULK} onClick={() => onChoose("discard")}>{word("discard")}</button>
+        <button type="button" className="button danger" disabled={isOff} onClick={() => onChoose("discard")}>{word("discard")}</button>
       ) : null}
       {first && second && runs.length === 2 ? (
         <Link to="/runs/$run" params={{ run: first.id }} search={{ tab: "compare", to: second.id }} className="button">{word("compare")}</Link>

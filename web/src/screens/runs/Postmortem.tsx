@@ -20,8 +20,8 @@ export function Postmortem({ run }: { run: Run }) {
       <p className="run-line">
         <span className="muted small">{t("postmortemHint")}</span>
         <span className="run-actions">
-          <button type="button" className="button" disabled={saving.isPending} onClick={() => saving.mutate("md")}>{t("saveMarkdown")}</button>
-          <button type="button" className="button" disabled={saving.isPending} onClick={() => saving.mutate("html")}>{t("saveHtml")}</button>
+          <button type="button" className="button" disabled={saving.isOff} onClick={() => saving.mutate("md")}>{t("saveMarkdown")}</button>
+          <button type="button" className="button" disabled={saving.isOff} onClick={() => saving.mutate("html")}>{t("saveHtml")}</button>
         </span>
       </p>
       {report.isPending ? <Skeleton /> : null}

@@ -11,7 +11,7 @@ from langgraph.checkpoint.base import get_checkpoint_id
 from holdfast.errors import InputError
 from holdfast.integrations.langgraph.content import Codec, place_of
 from holdfast.integrations.langgraph.value_blobs import fill_values
-from holdfast.integrations.langgraph.values import StoredValue, ValueRef, rebuild
+from holdfast.integrations.langgraph.values import StoredValue, ValueRef, rebuild_all
 from holdfast.runs.blobs import BlobStore
 from holdfast.types.graph_thread import GraphCheckpointRow, GraphFilter, facet_of
 
@@ -61,7 +61,7 @@ class CheckpointReader:
         numbers = sorted({ref.number for each in refs for ref in each.values() if ref.number is not None})
         found = await self._store.graph_values(self._tenant, rows[0].thread, numbers) if numbers else []
         found = await fill_values(self._blobs, found)
-        return [rebuild(each, found) for each in refs]
+        return list(rebuild_all(refs, found))
 
     async def _unless_deleted(self, row: GraphCheckpointRow, values: Values) -> StoredCheckpoint | None:
         while any(isinstance(each, str) for each in values.values()):

@@ -10,7 +10,7 @@ import pytest
 from holdfast.errors import CheckpointCorruptError
 from holdfast.integrations.langgraph import HoldfastSaver
 from holdfast.integrations.langgraph.content import pack_write, unpack_write
-from holdfast.integrations.langgraph.values import ValueRef, rebuild
+from holdfast.integrations.langgraph.values import ValueRef, rebuild_all
 from holdfast.types.graph_thread import GraphCheckpointRow, GraphValueRow
 from tests.integrations.langgraph.test_saver import CONFIG, checkpoint_of, config_of, rows_of
 
@@ -51,7 +51,7 @@ def test_damaged_compressed_bytes_are_found() -> None:
     row = GraphCheckpointRow(ns="", id="1", parent=None, body=b"", digest=b"", thread="t")
     assert unpack_write(small, row) == ("msgpack", b"x" * 9000)
     for damaged in (b"junk", small[9:-3]):
-        found = rebuild({"a": ref}, [GraphValueRow(number=-5, channel="a", data=damaged)])
+        (found,) = rebuild_all([{"a": ref}], [GraphValueRow(number=-5, channel="a", data=damaged)])
         assert isinstance(found["a"], str)
         with pytest.raises(CheckpointCorruptError):
             unpack_write(small[:9] + damaged, row)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from holdfast.integrations.langgraph import checksums, deltas
 from holdfast.integrations.langgraph.checksums import checksum
-from holdfast.integrations.langgraph.deltas import apply_delta, delta_of
+from holdfast.integrations.langgraph.deltas import apply_deltas, delta_of
 
 pytestmark = pytest.mark.covers("IN-15")
 
@@ -27,7 +27,7 @@ def test_a_difference_gives_the_value_again(seed: bytes, edits: list[tuple[int, 
     found = delta_of(old, new, zlib.crc32(old))
     if found is not None:
         delta, crc = found
-        assert apply_delta(old, delta) == new
+        assert apply_deltas(old, [delta]) == new
         assert crc == zlib.crc32(new)
         assert len(delta) * 2 < len(new)
 
@@ -73,7 +73,7 @@ def test_inserts_cuts_and_appends_cost_what_is_new() -> None:
         assert found is not None
         delta, _ = found
         assert len(delta) < 600
-        assert apply_delta(old, delta) == new
+        assert apply_deltas(old, [delta]) == new
 
 
 def test_other_bytes_are_no_difference_and_a_wrong_base_is_found() -> None:
@@ -84,6 +84,6 @@ def test_other_bytes_are_no_difference_and_a_wrong_base_is_found() -> None:
     assert found is not None
     delta, _ = found
     with pytest.raises(ValueError, match="not the one that was stored"):
-        apply_delta(other, delta)
+        apply_deltas(other, [delta])
     with pytest.raises(ValueError, match="cannot be read"):
-        apply_delta(old, b"\xc1")
+        apply_deltas(old, [b"\xc1"])

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 import apsw
 import pytest
 
-from holdfast.integrations.langgraph import HoldfastSaver
+from holdfast.integrations.langgraph import HoldfastSaver, values
+from holdfast.integrations.langgraph.deltas import apply_deltas
 from holdfast.integrations.langgraph.values import store_value
-from tests.integrations.langgraph.test_saver import append
+from tests.integrations.langgraph.test_saver import append, config_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 
@@ -40,6 +42,24 @@ async def test_a_put_reads_no_more_rows_where_the_thread_is_longer(
             await append(saver, before + 1, 200, thread)
             needed.append(steps // (before + 1))
     assert needed[1] < needed[0] * 1.2, needed
+
+
+@pytest.mark.anyio
+@pytest.mark.covers("IN-15")
+async def test_a_list_applies_each_difference_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    applied: list[int] = []
+
+    def counted(old: bytes, all_data: Sequence[bytes]) -> bytes:
+        applied.append(len(all_data))
+        return apply_deltas(old, all_data)
+
+    monkeypatch.setattr(values, "apply_deltas", counted)
+    async with HoldfastSaver.open(f"sqlite:{tmp_path / 'threads.db'}?sync=normal") as saver:
+        lists = await append(saver, 40, 200)
+        applied.clear()
+        found = [each async for each in saver.alist(config_of("t"))]
+    assert [each.checkpoint["channel_values"]["items"] for each in reversed(found)] == lists
+    assert 30 < sum(applied) < 40
 
 
 def number_of_a_value() -> int:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
-from typing import Any, Protocol, TypeVar, cast
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
-    BaseCheckpointSaver,
     ChannelVersions,
     Checkpoint,
     CheckpointMetadata,
     CheckpointTuple,
     DeltaChannelHistory,
-    get_checkpoint_id,
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
@@ -36,11 +34,12 @@ from holdfast.integrations.langgraph.content import (
     place_of,
     require_thread,
 )
+from holdfast.integrations.langgraph.delta_history import delta_history
 from holdfast.integrations.langgraph.interrupts import HoldOptions
 from holdfast.integrations.langgraph.ownership import ThreadClaim, ThreadOwners, owned_error
-from holdfast.integrations.langgraph.portal import LoopThread
 from holdfast.integrations.langgraph.private_names import Invocation
-from holdfast.integrations.langgraph.stored_checkpoints import CheckpointReader
+from holdfast.integrations.langgraph.stored_checkpoints import CheckpointReader, filter_of
+from holdfast.integrations.langgraph.sync_methods import SyncMethods
 from holdfast.integrations.langgraph.task_writes import WaitingWrites
 from holdfast.integrations.langgraph.value_blobs import spill_values
 from holdfast.integrations.langgraph.values import StoredValue, ValueCache
@@ -56,7 +55,6 @@ from holdfast.types.graph_thread import (
     GraphClaim,
     GraphCopy,
     GraphFilter,
-    facet_of,
 )
 from holdfast.types.hold import HoldRow
 from holdfast.types.retention import Retention
@@ -65,7 +63,6 @@ from holdfast.types.text import require_text as require_tenant
 T = TypeVar("T")
 
 _PAGE = 50
-_ANCESTORS = 100
 
 
 class StoreSource(Protocol):
@@ -79,7 +76,7 @@ class StoreSource(Protocol):
         ...
 
 
-class HoldfastSaver(BaseCheckpointSaver[str]):
+class HoldfastSaver(SyncMethods):
     """Keeps the threads of graphs in the store of a `Holdfast`.
 
     `serde`: LangGraph's serializer, if not its usual one. `strict`: only types that LangGraph lists as safe,
@@ -103,7 +100,7 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
     ) -> None:
         if serde is None and strict:
             serde = JsonPlusSerializer(allowed_msgpack_modules=None)
-        super().__init__(serde=serde)
+        super().__init__(serde)
         _require_no_pickle(self.serde)
         if ownership not in ("auto", "off"):
             raise SettingsError(f"ownership is {ownership!r}.", hint="It is `auto` or `off`.")
@@ -117,7 +114,6 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
         self._cache = ValueCache()
         self._waiting = WaitingWrites()
         self._blobs: BlobStore | None = None
-        self._loop = LoopThread()
         self._deltas = not isinstance(self.serde, EncryptedSerializer)
         if not self._deltas:
             log.info("the serializer encrypts: values of threads are stored whole, not as differences")
@@ -192,9 +188,10 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
     # ------------------------------------------------------------------ reading
     @override
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        return await self._load(config, private_names.invocation_of_caller())
+        return await self.load(config, private_names.invocation_of_caller())
 
-    async def _load(self, config: RunnableConfig, invocation: Invocation | None) -> CheckpointTuple | None:
+    @override
+    async def load(self, config: RunnableConfig, invocation: Invocation | None) -> CheckpointTuple | None:
         place = place_of(config)
         claim, new = await self._claim_of_loop(config, place, invocation)
         store, key = await self.store(), (self.tenant, place.thread, place.ns)
@@ -206,7 +203,7 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
                 # Perhaps another process has deleted the thread, and with it the values that are remembered.
                 self._cache.put(key, {})
                 return None
-            found = await (await self._reader()).read(row)
+            found = await (await self.reader()).read(row)
         self._cache.put(key, found.intact, found.row.id)
         return self.codec.tuple(*found, {} if claim is None else {private_names.CLAIM: claim})
 
@@ -230,17 +227,18 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
             given[private_names.CLAIM] = claim
         return claim, new
 
-    async def _reader(self, channels: Sequence[str] | None = None) -> CheckpointReader:
+    async def reader(self, channels: Sequence[str] | None = None) -> CheckpointReader:
+        """Of all values, or those of these channels."""
         return CheckpointReader(await self.blobs(), self.tenant, self.codec, channels)
 
     async def stored_values(self, row: GraphCheckpointRow) -> dict[str, StoredValue]:
         """Of one checkpoint, without those that are damaged."""
-        found = await (await self._reader()).read(row)
+        found = await (await self.reader()).read(row)
         return {} if found is None else found.intact
 
     async def tuple_of(self, row: GraphCheckpointRow) -> CheckpointTuple | None:
         """None if it was deleted after its row was read."""
-        found = await (await self._reader()).read(row)
+        found = await (await self.reader()).read(row)
         return None if found is None else self.codec.tuple(*found, {})
 
     @override
@@ -252,7 +250,7 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
-        where = self._filter(config, filter, before)
+        where = filter_of(self.tenant, config, filter, before)
         left, after = limit, None
         while left is None or left > 0:
             step = _PAGE if left is None else min(left, _PAGE)
@@ -269,72 +267,15 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
         """The checkpoints, and where the next page begins."""
         store, codec = await self.store(), self.codec
         rows = await store.graph_checkpoints(where, after=after, limit=limit)
-        found = await (await self._reader()).read_all(rows)
+        found = await (await self.reader()).read_all(rows)
         tuples = [codec.tuple(*each, {}) for each in found]
         return tuples, (rows[-1].id, rows[-1].number) if len(rows) == limit else None
-
-    def _filter(
-        self, config: RunnableConfig | None, wanted: dict[str, Any] | None, before: RunnableConfig | None
-    ) -> GraphFilter:
-        facets: list[str] = []
-        for key, value in (wanted or {}).items():
-            try:
-                facets += [] if value is None else [facet_of(key, value)]
-            except (TypeError, ValueError) as error:
-                raise InputError(
-                    f"checkpoints cannot be found by {key!r}: a {type(value).__name__} is no JSON.",
-                    hint="Use a text, a number, a flag, or lists and dicts of them.",
-                ) from error
-        place = None if config is None else place_of(config)
-        given = {} if config is None else config.get("configurable") or {}
-        return GraphFilter(
-            tenant=self.tenant,
-            thread=None if place is None else place.thread,
-            ns=place.ns if place is not None and given.get("checkpoint_ns") is not None else None,
-            id=None if place is None else place.checkpoint,
-            before=None if before is None else get_checkpoint_id(before),
-            facets=tuple(facets),
-            absent=tuple(key for key, value in (wanted or {}).items() if value is None),
-        )
 
     @override
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
-        if not channels:
-            return {}
-        place, store, codec = place_of(config), await self.store(), self.codec
-        target = place.checkpoint
-        if target is None:
-            newest = await store.graph_checkpoint(self.tenant, place.thread, place.ns)
-            target = None if newest is None else newest.id
-        found: dict[str, DeltaChannelHistory] = {channel: {"writes": []} for channel in channels}
-        remaining = set(channels)
-        while target is not None and remaining:
-            rows = await store.graph_ancestors(self.tenant, place.thread, place.ns, target, limit=_ANCESTORS)
-            for row in rows:
-                await self._add_history(codec, row, remaining, found)
-                if not remaining:
-                    break
-            target = rows[-1].id if len(rows) == _ANCESTORS else None
-        for entry in found.values():
-            entry["writes"].reverse()
-        return found
-
-    async def _add_history(
-        self,
-        codec: Codec,
-        row: GraphCheckpointRow,
-        remaining: set[str],
-        found: dict[str, DeltaChannelHistory],
-    ) -> None:
-        for write in reversed(codec.pending(row)):
-            if write[1] in remaining:
-                found[write[1]]["writes"].append(write)
-        there = await (await self._reader(sorted(remaining))).read(row)
-        for channel, value in ({} if there is None else there.values).items():
-            found[channel]["seed"] = codec.value(value, row, channel)
-            remaining.discard(channel)
+        return await delta_history(self, place_of(config), channels) if channels else {}
 
     # ------------------------------------------------------------------ writing
     @override
@@ -473,69 +414,6 @@ class HoldfastSaver(BaseCheckpointSaver[str]):
     @property
     def fenced(self) -> bool:
         return self._fenced
-
-    # ------------------------------------------------------------------ sync
-    @override
-    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        return self._loop.run(self._load(config, private_names.invocation_of_caller()))
-
-    @override
-    def list(
-        self,
-        config: RunnableConfig | None,
-        *,
-        filter: dict[str, Any] | None = None,
-        before: RunnableConfig | None = None,
-        limit: int | None = None,
-    ) -> Iterator[CheckpointTuple]:
-        found = self.alist(config, filter=filter, before=before, limit=limit)
-        while True:
-            try:
-                yield self._loop.run(cast("Any", anext(found)))
-            except StopAsyncIteration:
-                return
-
-    @override
-    def put(
-        self,
-        config: RunnableConfig,
-        checkpoint: Checkpoint,
-        metadata: CheckpointMetadata,
-        new_versions: ChannelVersions,
-    ) -> RunnableConfig:
-        return self._loop.run(self.aput(config, checkpoint, metadata, new_versions))
-
-    @override
-    def put_writes(
-        self,
-        config: RunnableConfig,
-        writes: Sequence[tuple[str, Any]],
-        task_id: str,
-        task_path: str = "",
-    ) -> None:
-        self._loop.run(self.aput_writes(config, writes, task_id, task_path))
-
-    @override
-    def delete_thread(self, thread_id: str) -> None:
-        self._loop.run(self.adelete_thread(thread_id))
-
-    @override
-    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
-        self._loop.run(self.adelete_for_runs(run_ids))
-
-    @override
-    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
-        self._loop.run(self.acopy_thread(source_thread_id, target_thread_id))
-
-    @override
-    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
-        self._loop.run(self.aprune(thread_ids, strategy=strategy))
-
-    @override
-    def get_delta_channel_history(
-        self, *, config: RunnableConfig, channels: Sequence[str]
-    ) -> Mapping[str, DeltaChannelHistory]:
-        return self._loop.run(self.aget_delta_channel_history(config=config, channels=channels))
 
     @override
     def get_next_version(self, current: str | None, channel: None) -> str:

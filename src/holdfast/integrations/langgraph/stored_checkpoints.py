@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from holdfast.integrations.langgraph.content import Codec
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import get_checkpoint_id
+
+from holdfast.errors import InputError
+from holdfast.integrations.langgraph.content import Codec, place_of
 from holdfast.integrations.langgraph.value_blobs import fill_values
-from holdfast.integrations.langgraph.values import StoredValue, ValueRef, rebuild
+from holdfast.integrations.langgraph.values import StoredValue, ValueRef, rebuild_all
 from holdfast.runs.blobs import BlobStore
-from holdfast.types.graph_thread import GraphCheckpointRow, GraphFilter
+from holdfast.types.graph_thread import GraphCheckpointRow, GraphFilter, facet_of
 
 Values = dict[str, StoredValue | str]
 """By channel. A text says what is wrong with a value."""
@@ -57,7 +61,7 @@ class CheckpointReader:
         numbers = sorted({ref.number for each in refs for ref in each.values() if ref.number is not None})
         found = await self._store.graph_values(self._tenant, rows[0].thread, numbers) if numbers else []
         found = await fill_values(self._blobs, found)
-        return [rebuild(each, found) for each in refs]
+        return list(rebuild_all(refs, found))
 
     async def _unless_deleted(self, row: GraphCheckpointRow, values: Values) -> StoredCheckpoint | None:
         while any(isinstance(each, str) for each in values.values()):
@@ -70,3 +74,29 @@ class CheckpointReader:
             row = now[0]
             (values,) = await self._values([row])
         return StoredCheckpoint(row, values)
+
+
+def filter_of(
+    tenant: str, config: RunnableConfig | None, wanted: dict[str, Any] | None, before: RunnableConfig | None
+) -> GraphFilter:
+    """What `list` of a saver asks for. Raises InputError."""
+    facets: list[str] = []
+    for key, value in (wanted or {}).items():
+        try:
+            facets += [] if value is None else [facet_of(key, value)]
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"checkpoints cannot be found by {key!r}: a {type(value).__name__} is no JSON.",
+                hint="Use a text, a number, a flag, or lists and dicts of them.",
+            ) from error
+    place = None if config is None else place_of(config)
+    given = {} if config is None else config.get("configurable") or {}
+    return GraphFilter(
+        tenant=tenant,
+        thread=None if place is None else place.thread,
+        ns=place.ns if place is not None and given.get("checkpoint_ns") is not None else None,
+        id=None if place is None else place.checkpoint,
+        before=None if before is None else get_checkpoint_id(before),
+        facets=tuple(facets),
+        absent=tuple(key for key, value in (wanted or {}).items() if value is None),
+    )

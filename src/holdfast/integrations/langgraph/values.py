@@ -11,14 +11,14 @@ import secrets
 import threading
 import zlib
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from holdfast.checkpoint.compress import MAX_DECOMPRESSED, compress, decompress
 from holdfast.errors import CheckpointCorruptError
-from holdfast.integrations.langgraph.deltas import MOST_DELTAS, apply_delta, delta_of
+from holdfast.integrations.langgraph.deltas import MOST_DELTAS, apply_deltas, delta_of
 from holdfast.types.graph_thread import GraphValueRow
 
 IN_ROW: Final = 128
@@ -113,35 +113,47 @@ def store_value(
     return StoredValue(ref, data, len(data), crc=zlib.crc32(data) if found is None else found[1]), row
 
 
-def rebuild(refs: Mapping[str, ValueRef], rows: Iterable[GraphValueRow]) -> dict[str, StoredValue | str]:
-    """The values that the refs name. A text instead of a value says what is wrong with it."""
+def rebuild_all(
+    refs: Sequence[Mapping[str, ValueRef]], rows: Iterable[GraphValueRow]
+) -> list[dict[str, StoredValue | str]]:
+    """The values that the refs of each checkpoint name. A text instead of a value says what is wrong with it.
+    The newest checkpoint is first: values of the later ones are often parts of its values."""
     by_number = {row.number: row for row in rows}
-    return {channel: _rebuilt(ref, by_number) for channel, ref in refs.items()}
+    built: dict[int, StoredValue] = {}
+    found = [
+        {channel: _rebuilt(ref, by_number, built) for channel, ref in each.items()} for each in refs[::-1]
+    ]
+    return found[::-1]
 
 
-def _rebuilt(ref: ValueRef, rows: Mapping[int, GraphValueRow]) -> StoredValue | str:
+def _rebuilt(
+    ref: ValueRef, rows: Mapping[int, GraphValueRow], built: dict[int, StoredValue]
+) -> StoredValue | str:
+    """From the nearest value in its chain that was `built`, or the one that is stored whole."""
     if ref.number is None:
         return StoredValue(ref, ref.data or b"", len(ref.data or b""))
     chain: list[GraphValueRow] = []
     at: int | None = ref.number
-    while at is not None:
+    while at is not None and at not in built:
         row = rows.get(at)
         if row is None:
             return f"a part of it ({at}) is missing"
         chain.append(row)
         at = row.base
     try:
-        data = decompress(chain[-1].data) if chain[-1].number < 0 else chain[-1].data
-    except CheckpointCorruptError as error:
+        first = _whole(chain.pop()) if at is None else built[at]
+        data = apply_deltas(first.data, [row.data for row in reversed(chain)])
+    except (CheckpointCorruptError, ValueError) as error:
         return str(error)
-    whole, deltas = len(data), 0
-    for row in reversed(chain[:-1]):
-        deltas += len(row.data)
-        try:
-            data = apply_delta(data, row.data)
-        except ValueError as error:
-            return str(error)
-    return StoredValue(ref, data, whole, deltas, len(chain) - 1)
+    deltas = first.deltas + sum([len(row.data) for row in chain])
+    found = StoredValue(ref, data, first.whole, deltas, first.number_of_deltas + len(chain))
+    built[ref.number] = found
+    return found
+
+
+def _whole(row: GraphValueRow) -> StoredValue:
+    data = decompress(row.data) if row.number < 0 else row.data
+    return StoredValue(ValueRef("", "", row.number), data, len(data))
 
 
 class _Kept(NamedTuple):

@@ -100,6 +100,9 @@ def test_a_run_simulates_its_agents_if_it_was_asked_to(cli: Cli, agents: FakeAge
     assert "[Simulated]" in ended.out
 
 
+OF_ANOTHER = "with the model 'gpt-5' of openai"
+
+
 @pytest.mark.parametrize(
     ("text", "more", "code", "said"),
     [
@@ -108,7 +111,19 @@ def test_a_run_simulates_its_agents_if_it_was_asked_to(cli: Cli, agents: FakeAge
         (line("a;", "a"), ("--backend", "agent:nobody"), 2, "there is no agent 'nobody'"),
         (line("a [agent=claude, agent_permissions=full];", "a"), (), 2, "this worker allows edit"),
         (line("a [agent=codex];", "a", graph="goal=g, budget_usd=1"), (), 2, "budget_usd cannot be kept"),
-        (line("a [agent=claude, llm_model=gpt-5];", "a"), (), 2, "with the model 'gpt-5' of openai"),
+        (line("a [agent=claude, llm_model=gpt-5];", "a"), (), 2, OF_ANOTHER),
+        (
+            line("a [llm_model=gpt-5];", "a"),
+            ("--backend", "agent:claude"),
+            2,
+            OF_ANOTHER,
+        ),
+        (
+            line("a [llm_model=gpt-5];", "a"),
+            ("--backend", "agent:claude", "--detach"),
+            2,
+            OF_ANOTHER,
+        ),
         (line("a [agent=gemini];", "a"), (), 3, "agent:gemini"),
     ],
 )
@@ -120,6 +135,27 @@ def test_what_cannot_be_done_is_refused_before_anything_runs(
     ended = cli("run", write(text), *more)
     assert (ended.code, said in ended.err) == (code, True), ended.err
     assert not agents.calls("claude") + agents.calls("codex")
+    assert cli("runs", "--json").json["items"] == [] if Path(".holdfast").exists() else True
+
+
+@pytest.mark.parametrize(
+    ("attrs", "more", "said"),
+    [
+        ("llm_model=gpt-5", ("--detach",), OF_ANOTHER),
+        ("agent_permissions=full", (), "this worker allows edit"),
+    ],
+)
+def test_what_a_child_pipeline_cannot_do_is_refused_before_its_manager_runs(
+    cli: Cli, agents: FakeAgents, attrs: str, more: tuple[str, ...], said: str
+) -> None:
+    agents.plays("claude", claude())
+    Path("child.dot").write_text(line(f"a [{attrs}];", "a"))
+    first = (
+        't [shape=parallelogram, tool_command="touch ran"]; m [shape=house, stack.child_dotfile="child.dot"];'
+    )
+    ended = cli("run", write(line(first, "t", "m")), "--backend", "agent:claude", *more)
+    assert (ended.code, said in ended.err) == (2, True), ended.err
+    assert not Path("ran").exists()
     assert cli("runs", "--json").json["items"] == [] if Path(".holdfast").exists() else True
 
 

@@ -68,6 +68,7 @@ BROKEN = [
     ("provider_known", f"{ENDS} start -> a -> exit; a [label=A, llm_provider=nobody]", "llm_provider"),
     ("agent_known", f"{ENDS} start -> a -> exit; a [label=A, agent=nobody]", "agent"),
     ("agent_known", f"{ENDS} start -> exit; graph [agent_permissions=all]", "agent_permissions"),
+    ("agent_model", f"{ENDS} start -> a -> exit; a [label=A, agent=codex, llm_model=claude-x]", "llm_model"),
     ("agent_approval", f"{ENDS} start -> a -> exit; a [label=A, agent=codex, tool_approval=all]", "tool_app"),
     ("output_schema", f'{ENDS} start -> a -> exit; a [label=A, output_schema="{{no"]', "output_schema"),
     ("variables", f'{ENDS} start -> a -> exit; a [prompt="do $ticket"]', "prompt"),

@@ -200,8 +200,9 @@ async def test_a_thousand_looks_without_a_change_add_two_records_at_most(
     hf: Holdfast, tmp_path: Path
 ) -> None:
     """And the number of looks survives the process."""
-    flag = tmp_path / "flag"
-    file = child_file(tmp_path, line(f'c [{TOOL}="until test -e {flag}; do sleep 0.05; done"];', "c"))
+    flag, begun = tmp_path / "flag", tmp_path / "begun"
+    command = f"touch {begun}; until test -e {flag}; do sleep 0.05; done"
+    file = child_file(tmp_path, line(f'c [{TOOL}="{command}"];', "c"))
     run_id, logs_ = str(new_run_id()), tmp_path / "logs"
     runner = Runner(hf, logs_root=logs_)
     text = manager(file, ", manager.poll_interval=0s, manager.max_cycles=100000")
@@ -212,7 +213,10 @@ async def test_a_thousand_looks_without_a_change_add_two_records_at_most(
         file = logs_ / "m" / "cycle"
         return int(file.read_text().split()[-1]) if file.exists() else 0
 
-    await until(lambda: looked() > 20)
+    # The start of the child is a change, and so is that of its stage.
+    await until(begun.exists)
+    before = looked()
+    await until(lambda: looked() > before + 20)
     head, before = (await service.get(run_id)).head, looked()
     await until(lambda: looked() > before + 1000)
     assert (await service.get(run_id)).head <= head + 2

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from holdfast import Holdfast
-from holdfast.attractor.program import PipelineDialect
+from holdfast.attractor.backends.command import CommandBackend
+from holdfast.attractor.program import PipelineDialect, PipelineSetup
 from holdfast.cli.output.results import event_line
 from holdfast.frontends.dot.lower import DIALECT
 from holdfast.runs.unserved import means_for
@@ -26,6 +27,8 @@ TTL = 60_000_000
 SOURCE = line("a [type=deploy];", "a")
 WAITS = ("run.unserved", ["handler:deploy"])
 SERVED = ("run.served", [])
+GIVEN_BACK = ("run.unserved", ["program:no-such-agent"])
+WITH_AGENT = line("a;", "a")
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -96,6 +99,31 @@ async def test_worker_tells_and_the_server_and_the_command_line_show_it(address:
         await able.presence.leave()
         assert (await (await hf.service()).get(row.id)).status == "completed"
         assert await told(hf, row.id) == [WAITS, SERVED]
+
+
+async def test_run_that_is_given_back_in_mid_run_is_told_so(address: str, tmp_path: Path) -> None:
+    """Which program it needs is known at its stage only. Others of its version wait for a worker, or for
+    nothing."""
+    setup = PipelineSetup(backend=CommandBackend("./no-such-agent"))
+    async with Holdfast(address) as hf:
+        hf.dialects = {**hf.dialects, DIALECT: PipelineDialect(setup)}
+        row = await created(hf, WITH_AGENT, setup, tmp_path / "logs")
+        service = await hf.service()
+        tried = RunWorker(await hf.new_service())
+        await tried.arrive()
+        await tried.run_until_idle()
+        await tried.presence._announce()
+        other = await created(hf, WITH_AGENT, setup, tmp_path / "other")
+        sweep = UnservedSweep(service.store, service.runtime.clock)
+        assert [await sweep.sweep(), await sweep.sweep()] == [1, 0]
+        assert await told(hf, row.id) == [GIVEN_BACK]
+        assert await told(hf, other.id) == []
+        fresh = RunWorker(await hf.new_service())
+        await fresh.arrive()
+        assert [await sweep.sweep(), await sweep.sweep()] == [1, 0]
+        assert await told(hf, row.id) == [GIVEN_BACK, SERVED]
+        await fresh.presence.leave()
+        await tried.presence.leave()
 
 
 async def test_a_sweep_asks_by_version_and_not_by_run(

@@ -48,6 +48,14 @@ def test_failed_run_shows_its_stage_its_output_and_how_to_continue(cli: Cli) -> 
     assert f"holdfast resume {run[:8]}" in " ".join(lines)
 
 
+def test_first_lines_of_a_short_output_are_shown(cli: Cli) -> None:
+    """Where a program says its reason first."""
+    failing = f"""t [{TOOL}="printf 'a\\nthe reason\\nx\\ny\\nAborting\\n' >&2; exit 1"];"""
+    lines = diagnosed(cli, started(cli, line(failing, "t")))
+    assert [each[8:] for each in lines if each.startswith("Output")] == ["the reason", "x", "y", "Aborting"]
+    assert sum(each.startswith("Do ") for each in lines) == 2
+
+
 def test_failed_branches_are_named_with_their_reasons(cli: Cli) -> None:
     stages = f"""fan [shape=component]; join [shape=tripleoctagon];
     a [{TOOL}="echo 'no such table' >&2; exit 2"]; b [{TOOL}="exit 7"];"""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from holdfast.attractor.backends.agents.backend import PREFIX as AGENT
-from holdfast.attractor.backends.agents.backend import installed_agents
+from holdfast.attractor.backends.agents.backend import AgentBackend, installed_agents
 from holdfast.attractor.backends.base import AnyBackend, missing_error
 from holdfast.attractor.backends.command import OWN_PATH, CommandBackend
 from holdfast.attractor.backends.model import NAME as MODEL
@@ -24,10 +24,10 @@ from holdfast.attractor.backends.tools import wanted_kits
 from holdfast.attractor.git import PROGRAM, git_fault
 from holdfast.attractor.machine_requirements import required_access_of
 from holdfast.attractor.worktree_requirements import has_worktrees
-from holdfast.errors import RunFileMissingError
+from holdfast.errors import InputError, RunFileMissingError
 from holdfast.frontends.dot.document import Pipeline, Stage
 from holdfast.frontends.dot.handler_kinds import BUILT_IN, kind_of
-from holdfast.frontends.dot.model_choice import model_choice
+from holdfast.frontends.dot.model_choice import agent_fault, model_choice
 from holdfast.frontends.dot.transforms import prepare
 from holdfast.model.fingerprint import REQUIRES
 from holdfast.model.graph import GraphSpec
@@ -42,10 +42,21 @@ _DEFAULT: Final = "default:"
 
 
 def with_requirements(pipeline: Pipeline, setup: PipelineSetup) -> Pipeline:
-    """With what a run needs that is created with this setup, and with its models; its child pipelines too."""
+    """With what a run needs that is created with this setup, and with its models; its child pipelines too.
+    Raises InputError if the agent that is asked for cannot do a stage: no worker could."""
+    _require_agent_fits(pipeline, setup)
     children = {name: with_requirements(child, setup) for name, child in pipeline.children.items()}
     pipeline = msgspec.structs.replace(with_models(pipeline, setup), children=children)
     return msgspec.structs.replace(pipeline, requires=requirements_of(pipeline, setup))
+
+
+def _require_agent_fits(pipeline: Pipeline, setup: PipelineSetup) -> None:
+    name = setup.backend.adapter.name if isinstance(setup.backend, AgentBackend) else ""
+    name = setup.asked.removeprefix(AGENT) if setup.asked.startswith(AGENT) else name
+    for stage in () if setup.simulate else prompting_stages(pipeline, setup.own_handlers):
+        fault, hint = agent_fault(stage.text("agent") or name, stage, pipeline)
+        if fault:
+            raise InputError(f"{fault}.", hint=hint)
 
 
 def requirements_of(pipeline: Pipeline, setup: PipelineSetup) -> frozenset[str]:

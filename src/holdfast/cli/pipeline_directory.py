@@ -52,7 +52,7 @@ async def resume_from_directory(
         # A directory of ours says what its run needs, and that was checked.
         is_stored = onward.file is None and not onward.force and (Path(onward.folder) / DOCUMENT).is_file()
         if not (asked.simulate or is_stored):
-            require_model(ready, setup)
+            require_model(ready.pipeline, setup)
         backend = setup.asks_for
         return input_of(ready.pipeline, logs=logs, backend=backend, auto_approve=asked.auto_approve)
 

@@ -87,7 +87,7 @@ async def run_file(
     setup = pipeline_setup(asked)
     ready = prepare_pipeline(Path(file), setup, strict=asked.strict)
     if not (asked.simulate or detach):
-        require_model(ready, setup)
+        require_model(ready.pipeline, setup)
     if note := default_model_note(ready, setup):
         print_note(note)
     _warn(ready, manner)

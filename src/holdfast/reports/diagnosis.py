@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from holdfast.runs.service import RunService
 
 _LINE: Final = 160
-_TAIL: Final = 2
-"""Lines of a command's output."""
+_MOST: Final = 10
+"""Lines in all."""
+_TAIL: Final = 4
+"""Lines of a command's output, if there is room: the first of them often says the most."""
 _BEFORE: Final = 4
 _CANCELLED: Final = "its cancellation is requested, and no worker has carried it out yet"
 
@@ -42,13 +44,14 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def lines(self) -> list[str]:
         """At most ten."""
-        found = [f"Run {self.run} of {self.flow}: {self.status}."]
-        found += [f"Where   {', '.join(self.where)}"] if self.where else []
-        found += [f"Why     {self.why}"] if self.why else []
-        found += [f"Output  {line}" for line in self.output]
-        found += [f"Before  {', '.join(self.before)}"] if self.before else []
-        found += [f"Do      {line}" for line in self.todo]
-        return [_cut(line) for line in found[:10]]
+        first = [f"Run {self.run} of {self.flow}: {self.status}."]
+        first += [f"Where   {', '.join(self.where)}"] if self.where else []
+        first += [f"Why     {self.why}"] if self.why else []
+        last = [f"Before  {', '.join(self.before)}"] if self.before else []
+        last += [f"Do      {line}" for line in self.todo]
+        room = max(2, _MOST - len(first) - len(last))
+        found = [*first, *(f"Output  {line}" for line in self.output[-room:]), *last]
+        return [_cut(line) for line in found[:_MOST]]
 
 
 async def diagnose(service: RunService, run: str, *, tenant: str | None = None) -> Diagnosis:

@@ -78,7 +78,8 @@ def _of_attempt(visit: Visit, trial: AttemptDetail) -> tuple[str, str] | None:
         pause = f" after {human_duration(trial.wake_at - trial.at)}" if trial.wake_at else ""
         return error_text(trial.error), f"tried again{pause}, as attempt {trial.attempt}"
     if trial.reason == "restarted":
-        return "its worker died while it was running", f"recovered: {again}"
+        # A command or an agent that goes on is waited for: it does not run again.
+        return "its worker died while it was running", f"recovered: entered again as attempt {trial.attempt}"
     if trial.reason == "in_doubt":
         return "whether it had taken effect was not known", again
     if trial.reason == "resumed":

@@ -72,7 +72,8 @@ async def missing_means(store: Store, rows: Sequence[RunRow]) -> dict[RunId, tup
         version = (row.flow, row.version)
         if version not in needs:
             needs[version] = await needs_of(store, row)
-        missing = missing_of(row.lane, needs[version], alive) or _released_for(row, alive)
+        names = (row.id, row.version)
+        missing = missing_of(row.lane, needs[version], alive) or released_for(row.lane, names, alive)
         if missing:
             found[row.id] = missing
     return found
@@ -107,11 +108,11 @@ def missing_of(lane: str, wanted: frozenset[str], alive: Sequence[WorkerRow]) ->
     return tuple(sorted(wanted - somewhere or wanted))
 
 
-def _released_for(row: RunRow, alive: Sequence[WorkerRow]) -> tuple[str, ...]:
-    """What a run needs that every live worker of its lane found it does not have: a program, a file, a
-    commit."""
-    here = [each for each in alive if each.lanes is None or row.lane in each.lanes]
-    lacks = [each.unserved.get(row.id) or each.unserved.get(row.version) or () for each in here]
+def released_for(lane: str, names: Sequence[str], alive: Sequence[WorkerRow]) -> tuple[str, ...]:
+    """What a run or its version needs that every live worker of its lane found it does not have: a program, a
+    file, a commit."""
+    here = [each for each in alive if each.lanes is None or lane in each.lanes]
+    lacks = [next(filter(None, map(each.unserved.get, names)), ()) for each in here]
     return tuple(sorted({word for words in lacks for word in words})) if all(lacks) else ()
 
 

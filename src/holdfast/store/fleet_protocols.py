@@ -137,9 +137,16 @@ class UnservedRuns(Protocol):
         told."""
         ...
 
-    async def tell_missing(self, of: WaitingRuns, missing: Sequence[str], *, limit: int) -> int:
+    async def tell_missing(
+        self, of: WaitingRuns, missing: Sequence[str], *, limit: int, but: Sequence[RunId] = ()
+    ) -> int:
         """Adds one event to each of these runs that was told something else: what it waits for, or that a
-        worker has it. Returns how many there were; called again, it finds none of them."""
+        worker has it. Returns how many there were; called again, it finds none of them. `but`: runs that are
+        left out, because they wait for something else than others of their version."""
+        ...
+
+    async def tell_run(self, run: RunId, missing: Sequence[str]) -> int:
+        """The same for one run that could be claimed."""
         ...
 
     async def tell_taken(self, *, limit: int) -> int:

@@ -12,7 +12,7 @@ from holdfast.attractor.prepare import PreparedPipeline
 from holdfast.attractor.program import PipelineSetup
 from holdfast.attractor.worker_requirements import prompting_stages
 from holdfast.errors import InputError, SettingsError
-from holdfast.frontends.dot.document import Stage
+from holdfast.frontends.dot.document import Pipeline, Stage
 from holdfast.frontends.dot.model_choice import model_choice
 
 _SHOWN = 5
@@ -30,13 +30,16 @@ def backend_asked_for(backend: str | None, *, simulate: bool) -> tuple[str, AnyB
     return (named[1], backend_named(named[2])) if named else ("", backend_named(backend))
 
 
-def require_model(ready: PreparedPipeline, setup: PipelineSetup) -> None:
-    """Raises SettingsError for the first stage that no backend here can answer."""
-    stages = prompting_stages(ready.pipeline, setup.own_handlers)
+def require_model(pipeline: Pipeline, setup: PipelineSetup) -> None:
+    """Raises SettingsError for the first stage, of its child pipelines too, that no backend here can
+    answer."""
     if setup.simulate:
         return
+    for child in pipeline.children.values():
+        require_model(child, setup)
+    stages = prompting_stages(pipeline, setup.own_handlers)
     for name in sorted({stage.text("agent") for stage in stages} - {""}):
-        _require(AgentBackend(name), ready, [stage for stage in stages if stage.text("agent") == name])
+        _require(AgentBackend(name), pipeline, [stage for stage in stages if stage.text("agent") == name])
     stages = [stage for stage in stages if not stage.text("agent")]
     if not stages:
         return
@@ -47,7 +50,7 @@ def require_model(ready: PreparedPipeline, setup: PipelineSetup) -> None:
         raise SettingsError(
             f"stages of this pipeline need a model, and none is configured: {shown}{more}.", hint=WAYS_OUT
         )
-    _require(backend, ready, stages)
+    _require(backend, pipeline, stages)
 
 
 def default_model_note(ready: PreparedPipeline, setup: PipelineSetup) -> str:
@@ -62,6 +65,6 @@ def default_model_note(ready: PreparedPipeline, setup: PipelineSetup) -> str:
     return f"Default model: {', '.join(names)}. Set llm_model to use another." if names else ""
 
 
-def _require(backend: AnyBackend, ready: PreparedPipeline, stages: list[Stage]) -> None:
-    for problem in backend_problems(backend, ready.pipeline, stages).values():
+def _require(backend: AnyBackend, pipeline: Pipeline, stages: list[Stage]) -> None:
+    for problem in backend_problems(backend, pipeline, stages).values():
         raise problem

@@ -20,7 +20,7 @@ from holdfast.frontends.dot.condition_rules import CONDITIONS
 from holdfast.frontends.dot.diagnostics import Diagnostic, DiagnosticSeverity
 from holdfast.frontends.dot.document import Link, Pipeline, SourceLocation, Stage
 from holdfast.frontends.dot.guard_rules import GUARDS, is_guard_value
-from holdfast.frontends.dot.model_choice import PROVIDER_ALIASES
+from holdfast.frontends.dot.model_choice import PROVIDER_ALIASES, agent_fault, model_choice
 from holdfast.frontends.dot.parallel_rules import PARALLEL
 from holdfast.frontends.dot.policies import wanted_approvals
 from holdfast.frontends.dot.reference_rules import REFERENCES
@@ -259,6 +259,17 @@ def agent_known(view: RuleContext) -> Iterator[Diagnostic]:
                 yield view.at("agent_known", DiagnosticSeverity.error, what, message, key=key, fix=fix)
 
 
+def agent_model(view: RuleContext) -> Iterator[Diagnostic]:
+    """An error: the stage cannot begin."""
+    for stage in view.stages_with("agent"):
+        if model_choice(stage, view.pipeline).provider == "simulation":
+            continue
+        fault, fix = agent_fault(stage.text("agent"), stage, view.pipeline)
+        if fault:
+            fix = fix[0].lower() + fix[1:].removesuffix(".")
+            yield view.at("agent_model", DiagnosticSeverity.error, stage, fault, key="llm_model", fix=fix)
+
+
 def agent_approval(view: RuleContext) -> Iterator[Diagnostic]:
     """An error: an agent calls its tools itself, and nobody would be asked."""
     for stage in view.of_kind("codergen"):
@@ -324,6 +335,7 @@ ADVICE: Final[tuple[Check, ...]] = (
     goal_missing,
     provider_known,
     agent_known,
+    agent_model,
     agent_approval,
     output_schema,
     variables,

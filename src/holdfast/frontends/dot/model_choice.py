@@ -12,6 +12,8 @@ DEFAULT_EFFORT: Final = "high"
 PROVIDERS: Final = frozenset({"anthropic", "openai", "gemini"})
 """The providers that can be found from a model's name."""
 PROVIDER_ALIASES: Final = {"google": "gemini"}
+AGENT_PROVIDERS: Final = {"claude": "anthropic", "codex": "openai", "gemini": "gemini"}
+"""Whose models a command-line agent runs."""
 _BEGINNINGS: Final = {
     "claude": "anthropic",
     "gpt": "openai",
@@ -49,3 +51,12 @@ def provider_of(model: str) -> str:
         return named
     name = rest or named
     return next((provider for start, provider in _BEGINNINGS.items() if name.startswith(start)), "")
+
+
+def agent_fault(agent: str, stage: Stage, pipeline: Pipeline) -> tuple[str, str]:
+    """Why an agent cannot do a stage with its model, and what to do; two empty texts if it can."""
+    choice, own = model_choice(stage, pipeline), AGENT_PROVIDERS.get(agent, "")
+    if not own or not choice.model or choice.provider in ("", own):
+        return "", ""
+    what = f"stage {stage.id!r} runs {agent} with the model {choice.model!r} of {choice.provider}"
+    return what, f"Set llm_model to a model of {own}, or remove it."

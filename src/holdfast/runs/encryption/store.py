@@ -126,7 +126,7 @@ PLAIN = frozenset({
     "queue_counts", "queue_changes", "wait_queues",
     "put_limit", "limits", "drop_limit", "next_schedule", "drop_schedule",
     "put_worker", "workers", "drop_worker", "deaths", "fleet_figures", "ended_runs", "hold_times",
-    "waiting_runs", "tell_missing", "tell_taken",
+    "waiting_runs", "tell_missing", "tell_run", "tell_taken",
     "next_suspect", "end_isolation", "expire_leases", "correct_ready_times",
     "graph_threads", "drop_graph_rows", "copy_graph_thread", "claim_graph_thread",
     "extend_graph_claims", "release_graph_claim",

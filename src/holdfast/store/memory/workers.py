@@ -108,7 +108,9 @@ class MemoryFleet(MemoryHolds, MemoryLimits):
             )
             return [WaitingRuns(*place, count) for place, count in sorted(found.items())]
 
-    async def tell_missing(self, of: WaitingRuns, missing: Sequence[str], *, limit: int) -> int:
+    async def tell_missing(
+        self, of: WaitingRuns, missing: Sequence[str], *, limit: int, but: Sequence[RunId] = ()
+    ) -> int:
         place, mark = (of.lane, of.flow, of.version), missing_mark(missing)
         with self._lock:
             found = [
@@ -117,8 +119,18 @@ class MemoryFleet(MemoryHolds, MemoryLimits):
                 if _is_claimable(run)
                 and (run.new.lane, run.new.flow, run.new.version) == place
                 and run.missing_mark != mark
+                and run.new.id not in but
             ]
             return self._tell(found[:limit], missing)
+
+    async def tell_run(self, run: RunId, missing: Sequence[str]) -> int:
+        with self._lock:
+            found = [
+                each
+                for each in self._keys.values()
+                if each.new.id == run and _is_claimable(each) and each.missing_mark != missing_mark(missing)
+            ]
+            return self._tell(found, missing)
 
     async def tell_taken(self, *, limit: int) -> int:
         with self._lock:

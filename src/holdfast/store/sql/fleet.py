@@ -205,8 +205,14 @@ class SqlFleet(SqlAccess):
     async def waiting_runs(self, versions: Sequence[str]) -> list[WaitingRuns]:
         return await self._read(partial(unserved.waiting_runs, versions=versions), slow=True)
 
-    async def tell_missing(self, of: WaitingRuns, missing: Sequence[str], *, limit: int) -> int:
-        return await self._write(partial(unserved.tell_missing, of=of, missing=missing, limit=limit))
+    async def tell_missing(
+        self, of: WaitingRuns, missing: Sequence[str], *, limit: int, but: Sequence[RunId] = ()
+    ) -> int:
+        given = {"of": of, "missing": missing, "but": but, "limit": limit}
+        return await self._write(partial(missing_means.tell_missing, **given))
+
+    async def tell_run(self, run: RunId, missing: Sequence[str]) -> int:
+        return await self._write(partial(missing_means.tell_run, run=run, missing=missing))
 
     async def tell_taken(self, *, limit: int) -> int:
         return await self._write(partial(unserved.tell_taken, limit=limit))

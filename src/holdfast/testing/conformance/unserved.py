@@ -57,6 +57,18 @@ class UnservedSuite:
         shown = await kit.row(row.id)
         assert (shown.status, shown.head, shown.ready_at) == (row.status, row.head, row.ready_at)
 
+    async def test_run_that_waits_for_something_else_has_an_event_of_its_own(self, kit: StoreKit) -> None:
+        row = await kit.created(version=VERSION)
+        other = await kit.created(version=VERSION)
+        assert await kit.store.tell_run(row.id, CODEX) == 1
+        assert await kit.store.tell_run(row.id, CODEX) == 0
+        assert await kit.store.tell_missing(group(), (), limit=9, but=[row.id]) == 0
+        assert await kit.store.tell_missing(group(), ("program:git",), limit=9, but=[row.id]) == 1
+        assert await unserved_events(kit, row.id) == [("run.unserved", ["agent:codex"])]
+        assert await unserved_events(kit, other.id) == [("run.unserved", ["program:git"])]
+        await kit.claim(row.id)
+        assert await kit.store.tell_run(row.id, ()) == 0
+
     async def test_run_that_was_claimed_is_said_to_wait_no_longer(self, kit: StoreKit) -> None:
         row = await kit.created(version=VERSION)
         assert await kit.store.tell_missing(group(), CODEX, limit=9) == 1

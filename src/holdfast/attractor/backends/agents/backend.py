@@ -42,7 +42,7 @@ from holdfast.attractor.providers import Providers
 from holdfast.errors import HoldfastError, InputError
 from holdfast.frontends.dot.attributes import AGENTS, PERMISSIONS
 from holdfast.frontends.dot.document import Pipeline, Stage
-from holdfast.frontends.dot.model_choice import provider_of
+from holdfast.frontends.dot.model_choice import agent_fault
 from holdfast.runs.context.context import Context
 
 PREFIX: Final = "agent:"
@@ -217,13 +217,10 @@ class AgentBackend:
             refuse_approvals(stage, pipeline, self.adapter.name, f", or agent_permissions={READ_ONLY}")
 
     def _model(self, stage: Stage, pipeline: Pipeline) -> dict[str, str]:
+        fault, hint = agent_fault(self.adapter.name, stage, pipeline)
+        if fault:
+            raise InputError(f"{fault}.", hint=hint)
         model = stage.text("llm_model") or pipeline.text("llm_model")
-        provider = stage.text("llm_provider") or pipeline.text("llm_provider") or provider_of(model)
-        if model and provider and provider != self.adapter.provider:
-            raise InputError(
-                f"stage {stage.id!r} runs {self.adapter.name} with the model {model!r} of {provider}.",
-                hint=f"Set llm_model to a model of {self.adapter.provider}, or remove it.",
-            )
         if model.startswith("-"):
             raise InputError(f"stage {stage.id!r}: the model {model[:40]!r} looks like an option.")
         effort = stage.text("reasoning_effort") or pipeline.text("reasoning_effort")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import fields as fields_of
 from dataclasses import is_dataclass
 from datetime import date, time
@@ -43,6 +43,9 @@ def parts_of(value: object) -> dict[str, object] | None:
         return {field.name: getattr(value, field.name) for field in fields_of(value)}
     if hasattr(value, "model_dump") and hasattr(type(value), "model_fields"):
         return dict(cast("Iterable[tuple[str, object]]", value))
+    if isinstance(value, Mapping) and not isinstance(value, dict):
+        # Where its code is not loaded. One without fields is the member of an enum.
+        return dict(cast("Mapping[str, object]", value)) or None
     return None
 
 

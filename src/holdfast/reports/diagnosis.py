@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import msgspec
 
 from holdfast.checkpoint.visit import Visit
+from holdfast.errors import EngineError
 from holdfast.model.shown_names import shown_name
+from holdfast.runs.engine_report import is_of_engine
 from holdfast.runs.history.story_loader import load_story
 from holdfast.runs.run_view import ShownRun, shown_run
 from holdfast.runs.unserved import means_for, needs_of
@@ -19,6 +21,7 @@ from holdfast.types.status import RunStatus
 
 if TYPE_CHECKING:
     from holdfast.runs.service import RunService
+    from holdfast.store.rows import RunRow
 
 _LINE: Final = 160
 _MOST: Final = 10
@@ -26,6 +29,7 @@ _MOST: Final = 10
 _TAIL: Final = 4
 """Lines of a command's output, if there is room: the first of them often says the most."""
 _BEFORE: Final = 4
+_MOVES: Final = (RunStatus.pending, RunStatus.running, RunStatus.pending_input)
 _CANCELLED: Final = "its cancellation is requested, and no worker has carried it out yet"
 
 
@@ -66,8 +70,12 @@ async def diagnose(service: RunService, run: str, *, tenant: str | None = None) 
     open_ = [visit for visit in story.visits if visit.ended_at is None]
     at = [failed] if shown.status is RunStatus.failed and failed is not None else open_
     _, unread = await service.store.pending(row.id)
+    engine = row.worker if is_of_engine(row.worker) else None
     if any(message.kind == "cancel" for message in unread):
-        why, todo = _CANCELLED, ["holdfast worker    # carries it out"]
+        where = "" if engine is None else f" FILE --engine {engine}"
+        why, todo = _CANCELLED, [f"holdfast worker{where}    # carries it out"]
+    elif engine is not None and not holds and shown.status in _MOVES:
+        why, todo = await _engine_reason(service, row, engine)
     else:
         why, todo = _reason(shown, failed, open_, holds, now, await needs_of(service.store, row))
     return Diagnosis(
@@ -141,6 +149,20 @@ def _machine_reason(
         f"holdfast worker    # with {means_for(sorted(needs))}",
         f"holdfast resume {name}    # advances it here, with the same",
     ]
+
+
+async def _engine_reason(service: RunService, row: RunRow, address: str) -> tuple[str, list[str]]:
+    """Of a run that a cluster has to advance."""
+    engine, name = service.runtime.engine, row.id[:8]
+    if engine is None or engine.name != address:
+        return f"{address} drives it", [f"HOLDFAST_ENGINE={address} holdfast diagnose {name}    # asks it"]
+    try:
+        problem = (await engine.report(row)).problem
+    except EngineError as error:
+        problem = error.message
+    if problem:
+        return problem, [f"holdfast doctor --engine {address}    # looks at all runs there"]
+    return f"{address} drives it", [f"holdfast show {name} --watch    # follow it"]
 
 
 def _question(holds: list[HoldRow], now: int) -> str:

@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from holdfast.runs.child_questions import is_child_question
+from holdfast.runs.engine_report import is_of_engine
 from holdfast.runs.unserved import missing_means
 from holdfast.store.protocols import Store
 from holdfast.store.rows import RunRow
@@ -131,6 +132,9 @@ def is_interrupted(row: RunRow, now: int) -> bool:
 
 
 def _is_ready(row: RunRow, now: int) -> bool:
+    if is_of_engine(row.worker):
+        # Its workflow has a message to take in.
+        return row.inbox_seq > 0
     return row.worker is None and row.ready_at is not None and row.ready_at <= now
 
 

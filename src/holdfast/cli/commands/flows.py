@@ -371,7 +371,7 @@ def _print_totals(verdicts: list[MigrationReport], breaks: int, new: str, store:
     lost = sum(not verdict.served for verdict in verdicts)
     if lost:
         print_line(f"{lost} are on a version whose code is not available here: they cannot be resumed here.")
-    if breaks < len(verdicts):
+    if any(not verdict.misfits and not verdict.refused for verdict in verdicts):
         print_note(f"Migrate those that fit: {command('flows migrate', new, store)}")
 
 

@@ -17,7 +17,7 @@ from holdfast.checkpoint import encode_body
 from holdfast.drivers.temporal.address import EngineAddress
 from holdfast.drivers.temporal.key_sample import require_same_keys
 from holdfast.drivers.temporal.payload_codec import converter_for
-from holdfast.drivers.temporal.payloads import MOST_ITEMS, PROTOCOL, RecordRegistry, RunStart, Wire
+from holdfast.drivers.temporal.payloads import MOST_ITEMS, PROTOCOL, RecordRegistry, RunStart, Wire, enums_of
 from holdfast.drivers.temporal.projection import is_driven, stripped
 from holdfast.drivers.temporal.search_attributes import (
     attributes_of,
@@ -27,7 +27,7 @@ from holdfast.drivers.temporal.search_attributes import (
 from holdfast.drivers.temporal.task_queues import TaskQueues
 from holdfast.engine.decision import side_of
 from holdfast.errors import EngineError, FlowNotFoundError
-from holdfast.model.fingerprint import decode_graph
+from holdfast.model.fingerprint import CODED, decode_graph, dialect_of
 from holdfast.model.graph import Graph
 from holdfast.model.program import Program
 from holdfast.runs.driver.load import load
@@ -293,6 +293,7 @@ class TemporalEngine:
             heartbeat=self.cluster.address.heartbeat,
             serial=serial,
             protocol=PROTOCOL,
+            enums=enums_of(codec.registry),
         )
         if row.term > 1:
             # It was moved here, or is resumed.
@@ -303,10 +304,14 @@ class TemporalEngine:
         return start, stored.graph
 
     def _codec(self, row: RunRow) -> RecordCodec:
+        """With the types of the flow, of which its workflow is told. Raises EngineError where they are not
+        known."""
         program = self.runtime.programs.get(row.version)
-        return (
-            RecordCodec(RecordRegistry()) if program is None else self.runtime.codec_for(program, row.tenant)
-        )
+        if program is not None:
+            return self.runtime.codec_for(program, row.tenant)
+        if dialect_of(row.version) == CODED:
+            raise EngineError(f"run {row.id} is started by a worker that has the code of {row.flow!r}.")
+        return RecordCodec(RecordRegistry())
 
     # ------------------------------------------------------------------ messages
     async def tell(self, run: RunId, number: int, *, cancels: bool) -> bool:

@@ -6,8 +6,11 @@ fields.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from enum import Enum, Flag, IntEnum, IntFlag, StrEnum
+from functools import partial
+from types import NoneType
 from typing import Any, Final, cast
 
 import msgspec
@@ -25,16 +28,24 @@ from holdfast.model.snapshot import dump_position, load_position
 from holdfast.runs.record_codec import RecordCodec
 from holdfast.types.record import Body, Op, Record, Side
 
-PROTOCOL: Final = 3
+PROTOCOL: Final = 4
 """The number of the rules by which new workflows decide. A release that changes a decision, or what an
 activity is given, counts it up and keeps the old rule for workflows that began with it:
 
 1. The lease of a run has term 1, which activities are not told.
 2. Activities are told the term of the lease: a run may be moved, and resumed after it failed.
 3. Activities are given only what they cannot know, and answers are fitted as they are read.
+4. The members of enums are known: a condition compares them as it does where the flow's code is.
 """
 MOST_ITEMS: Final = 1_000
 """Of a map that begin together: the workflow decides about all of them in one task, within two seconds."""
+
+
+class EnumMembers(msgspec.Struct, array_like=True, frozen=True):
+    """`kind`: of `ENUM_KINDS`."""
+
+    kind: str
+    members: dict[str, str | int | float | bool | None]
 
 
 class RunStart(msgspec.Struct, kw_only=True):
@@ -56,6 +67,7 @@ class RunStart(msgspec.Struct, kw_only=True):
     term: int = 1  # of the lease
     mail: bool = False  # it begins with a message that waits for it
     queued: bool = False  # it has no place under its limit
+    enums: dict[str, EnumMembers] = {}  # of the flow's types, by their names
 
     @property
     def is_brief(self) -> bool:
@@ -230,14 +242,56 @@ class RecordValue(Opaque, Mapping[str, Any]):
     __eq__ = Opaque.__eq__
     __hash__ = Opaque.__hash__
 
+    def __str__(self) -> str:
+        """Of a type without fields."""
+        return str(self.parts)
+
     @property
     def _fields(self) -> Mapping[str, Any]:
         parts: object = self.parts
         return cast("Mapping[str, Any]", parts) if isinstance(parts, Mapping) else {}
 
 
+ENUM_KINDS: Final[dict[str, Callable[[str, list[tuple[str, Any]]], type[Enum]]]] = {
+    "StrEnum": StrEnum,
+    "IntEnum": IntEnum,
+    "IntFlag": IntFlag,
+    "Flag": Flag,
+    "str": partial(Enum, type=str),
+    "int": partial(Enum, type=int),
+    "float": partial(Enum, type=float),
+    "Enum": Enum,
+}
+"""How an enum is made again where its code is not; the first kind that fits counts."""
+
+
+def enums_of(registry: TypeRegistry) -> dict[str, EnumMembers]:
+    """Those whose values are plain data. Members of others are compared with each other alone."""
+    found: dict[str, EnumMembers] = {}
+    for name in registry.names():
+        cls = registry.named(name).cls
+        if not issubclass(cls, Enum):
+            continue
+        members = {member: each.value for member, each in cls.__members__.items()}
+        if all(type(value) in (str, int, float, bool, NoneType) for value in members.values()):
+            found[name] = EnumMembers(_kind_of(cls), members)
+    return found
+
+
+def _kind_of(cls: type[Enum]) -> str:
+    names = [base.__name__ for base in cls.__mro__[1:]]
+    return next(kind for kind in ENUM_KINDS if kind in names)
+
+
 class RecordRegistry(OpaqueRegistry):
     """Reads every type; what was read is written back to the same bytes."""
+
+    __slots__ = ()
+
+    def __init__(self, enums: Mapping[str, EnumMembers] | None = None) -> None:
+        super().__init__()
+        for name, each in (enums or {}).items():
+            self.register(ENUM_KINDS[each.kind](name, list(each.members.items())), name)
 
     def named(self, name: str) -> RegisteredType:
         entry = self._by_name.get(name)

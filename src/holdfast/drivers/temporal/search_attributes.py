@@ -41,6 +41,11 @@ async def register_attributes(client: Client, address: EngineAddress) -> list[st
                 AddSearchAttributesRequest(namespace=address.namespace, search_attributes=kinds)
             )
     except RPCError as error:
+        if error.status is RPCStatusCode.NOT_FOUND:
+            raise EngineError(
+                f"the cluster at {address.target} has no namespace {address.namespace!r}.",
+                hint=f"Create it: temporal operator namespace create -n {address.namespace}",
+            ) from error
         raise EngineError(
             f"search attributes cannot be registered at {address.target}: {error.message[:300]}",
             hint=f"Register them as the cluster's operator does it, as keywords: {', '.join(_names())}.",

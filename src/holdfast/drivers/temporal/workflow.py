@@ -16,7 +16,7 @@ from temporalio.exceptions import ActivityError, ApplicationError
 
 with workflow.unsafe.imports_passed_through():
     from holdfast.checkpoint import decode_body
-    from holdfast.drivers.temporal.payloads import PROTOCOL, RunStart
+    from holdfast.drivers.temporal.payloads import PROTOCOL, RecordRegistry, RunStart, Wire
     from holdfast.drivers.temporal.search_attributes import STATUS
     from holdfast.drivers.temporal.workflow_nodes import WorkflowNodes
     from holdfast.engine import end
@@ -78,6 +78,7 @@ class RunWorkflow(WorkflowNodes):
                 f"knows {PROTOCOL}): it continues when a worker of that release has it."
             )
         self._graph, self._encoded = _graph(graph), graph
+        self._wire = Wire(RecordRegistry(start.enums))
         self._pos = self._wire.load(start.position)
         self._acked = self._pos.head
         self._lost, self._entries, self._queued = dict(start.lost), start.entries, start.queued

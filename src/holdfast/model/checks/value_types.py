@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from datetime import date, time, timedelta
 from decimal import Decimal
-from enum import Enum
+from enum import Enum, Flag
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, is_typeddict
 
 import msgspec
@@ -72,6 +72,9 @@ def _single(member: Any) -> ValueType:
     if issubclass(member, Enum):
         # Only members that are texts or numbers themselves equal one.
         plain = [each.value for each in member] if issubclass(member, (str, int)) else None
+        if plain is not None and issubclass(member, Flag):
+            # Any of its members together are a value, too.
+            return ValueType(frozenset({NUMBER}), None, True)
         return ValueType(frozenset({OTHER})) if plain is None else _of_values(tuple(plain))
     family = next((name for kind, name in _FAMILIES if issubclass(member, kind)), None)
     if family is None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from typing import Any, cast
 
 # Marks above and below a letter. Languages have a few of them; thousands cover what is around them.
@@ -50,8 +49,8 @@ def show_invisible(value: Any) -> Any:
     """Applied to every text in a JSON value; other values are unchanged."""
     if isinstance(value, str):
         return value if value.isascii() else _UNSEEN.sub(_number, value)
-    if isinstance(value, Mapping):
-        pairs = cast("Mapping[Any, Any]", value).items()
+    if isinstance(value, dict):
+        pairs = cast("dict[Any, Any]", value).items()
         return {
             show_invisible(name) if isinstance(name, str) else name: show_invisible(inner)
             for name, inner in pairs

@@ -116,16 +116,23 @@ def _verdict(service: RunAccess, found: MigrationPlan) -> MigrationReport:
         fits=not found.misfits,
         served=row.version in service.runtime.programs,
         misfits=found.misfits,
+        refused=_kept_by_engine(row),
         renamed=dict(found.note.get("renamed", {})),
         forced=list(found.note.get("forced", ())),
     )
 
 
+def _kept_by_engine(row: RunRow) -> str:
+    if not is_of_engine(row.worker):
+        return ""
+    return f"{row.worker} drives it, and keeps it on its version: fork it instead (`holdfast fork`)"
+
+
 async def _move(service: RunAccess, row: RunRow, program: Program, force: bool) -> MigrationReport:
     if row.version == program.version:
         return _settled(service, row)
-    if is_of_engine(row.worker):
-        why = f"{row.worker} drives it, and keeps it on its version: fork it instead (`holdfast fork`)"
+    why = _kept_by_engine(row)
+    if why:
         return msgspec.structs.replace(_settled(service, row), refused=why)
     try:
         found = await move(service, row, program, force=force)
@@ -155,7 +162,7 @@ async def _try(service: RunAccess, row: RunRow, program: Program, force: bool) -
     """On a copy in memory: migrated, checked, and advanced by one decision. The store is only read."""
     found = await plan(service, row, program, force=force)
     verdict = _verdict(service, found)
-    if not found.misfits:
+    if not found.misfits and not verdict.refused:
         verdict.next = await _foreseen(service, found, program.graph)
     return verdict
 

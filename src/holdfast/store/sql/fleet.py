@@ -209,10 +209,10 @@ class SqlFleet(SqlAccess):
         self, of: WaitingRuns, missing: Sequence[str], *, limit: int, but: Sequence[RunId] = ()
     ) -> int:
         given = {"of": of, "missing": missing, "but": but, "limit": limit}
-        return await self._write(partial(missing_means.tell_missing, **given))
+        return await self._write(partial(unserved.tell_missing, **given))
 
     async def tell_run(self, run: RunId, missing: Sequence[str]) -> int:
-        return await self._write(partial(missing_means.tell_run, run=run, missing=missing))
+        return await self._write(partial(unserved.tell_run, run=run, missing=missing))
 
     async def tell_taken(self, *, limit: int) -> int:
         return await self._write(partial(unserved.tell_taken, limit=limit))

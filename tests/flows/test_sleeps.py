@@ -149,6 +149,30 @@ async def test_a_sleep_ends_when_its_first_attempt_said(place: Place, second: fl
     await assert_alike(hf, result.run_id)
 
 
+@pytest.mark.parametrize("pauses", [0, 20], ids=["before_its_commit", "after_its_commit"])
+async def test_a_wait_that_an_attempt_left_behind_is_no_wait_of_the_next_one(
+    place: Place, pauses: int
+) -> None:
+    flow = Flow("again", effect="read")
+
+    @flow.script(retry=Retry(2, delay="10ms"))
+    async def work(ctx: Context) -> dict[str, Any]:
+        sleeping = asyncio.create_task(ctx.sleep(1, key="nap"))
+        await ctx.step("first", lambda: None, effect="read")
+        if ctx.attempt == 1:
+            for _ in range(pauses):
+                await asyncio.sleep(0.001)
+            raise ValueError("broken")
+        await sleeping
+        return {"attempt": ctx.attempt}
+
+    running = asyncio.create_task(flow.run(on=await place.hf(HOT)))
+    while not running.done():
+        place.clock.advance(seconds=0.005)
+        await asyncio.sleep(0.001)
+    assert (await running).expect().state["attempt"] == 2
+
+
 async def test_a_sleep_that_the_next_attempt_does_not_come_to_leaves_no_timer(place: Place) -> None:
     flow, hf = failing_beside_a_sleep({1: 3600}), await place.hf()
     result = await flow.run(on=hf)

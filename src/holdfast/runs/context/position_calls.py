@@ -88,4 +88,5 @@ class PositionCalls(ABC, Generic[S]):
         try:
             return await answer
         finally:
-            session.answers.pop(where, None)
+            if session.answers.get(where) is answer:
+                del session.answers[where]

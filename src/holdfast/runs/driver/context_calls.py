@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -185,9 +186,12 @@ class DriverCalls(PositionCalls[RunSession]):
         session.recorder.hurry()
 
     async def wait_answer(self, execution: Exec, key: str, *, in_thread: bool) -> Sub:
-        session = self.session
+        session, place = self.session, (execution.scope, execution.node)
+        opened = session.contexts.get(place)
         # A question is visible to people as a row of the store: it exists only after this commit.
         await session.recorder.committed(session.queue, session.pos.head)
+        if session.contexts.get(place) is not opened:
+            raise asyncio.CancelledError  # a task that its attempt left behind
         return await super().wait_answer(execution, key, in_thread=in_thread)
 
     # Memory.

@@ -146,6 +146,9 @@ class HandlerCall:
         place = (ctx.execution.scope, ctx.execution.node)
         if self.session.contexts.get(place) is ctx:
             del self.session.contexts[place]
+            # A task that the attempt left behind would count as a wait of the next attempt.
+            for where in [each for each in self.session.answers if each[:2] == place]:
+                self.session.answers.pop(where).cancel()
 
     def _item(self, scope: Scope, handler: NodeHandler) -> dict[str, Any]:
         """The item of the map that this child gets, with its index, and its key if the function takes it.

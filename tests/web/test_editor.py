@@ -319,6 +319,7 @@ def test_all_problems_are_at_their_places_and_a_deployment_says_what_it_changes(
     expect(dialog).to_contain_text("Removed ask")
     expect(dialog).to_contain_text("Added demand")
     expect(dialog.get_by_role("alert")).to_contain_text("One live run does not fit")
+    expect(dialog.get_by_role("alert").get_by_role("listitem")).to_contain_text("the new version")
     expect(dialog.get_by_role("link", name=run["id"][:8])).to_be_visible()
     inspect(page, "editor-deploy")
     dialog.get_by_role("button", name="Deploy").click()

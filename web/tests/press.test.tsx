@@ -2,9 +2,9 @@
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { act } from "react";
 import { createRoot } from "react-dom/client";
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import { ignoreSecondPresses } from "@/app/secondPress";
-import { useAction } from "@/components/useAction";
+import { DRAWN, useAction } from "@/components/useAction";
 
 function buttons(html: string): { page: Document; pressed: string[] } {
   const page = document.implementation.createHTMLDocument();
@@ -35,7 +35,8 @@ it("a key that is held down presses a button once", () => {
   expect(pressed).toHaveLength(6);
 });
 
-it("an action is sent once until it is answered, and again after that", async () => {
+it("an action is sent once until its answer is drawn, and again after that", async () => {
+  vi.useFakeTimers();
   Object.assign(globalThis, { IS_REACT_ACT_ENVIRONMENT: true });
   const sent: ((fails: boolean) => void)[] = [];
   function Part() {
@@ -52,6 +53,10 @@ it("an action is sent once until it is answered, and again after that", async ()
       button.click();
     });
     await act(async () => sent.at(-1)!(fails));
+    // Not before what came of it is drawn.
+    await act(async () => button.click());
+    await act(() => vi.advanceTimersByTimeAsync(DRAWN));
   }
+  vi.useRealTimers();
   expect(sent).toHaveLength(2);
 });

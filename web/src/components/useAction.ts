@@ -3,6 +3,8 @@ import { type UseMutationOptions, useMutation } from "@tanstack/react-query";
 import { useRef } from "react";
 import { useOffline } from "@/live/useLive";
 
+export const DRAWN = 50;
+
 export function useAction<Data, Given = void>({ mutationFn, ...options }: { mutationFn: (given: Given) => Promise<Data> } & Omit<UseMutationOptions<Data, Error, Given>, "mutationFn">) {
   const isSent = useRef(false);
   const isOffline = useOffline();
@@ -12,7 +14,10 @@ export function useAction<Data, Given = void>({ mutationFn, ...options }: { muta
       try {
         return await mutationFn(given);
       } finally {
-        isSent.current = false;
+        // A key may come between the answer and the page that shows it, where the text that was sent still stands.
+        setTimeout(() => {
+          isSent.current = false;
+        }, DRAWN);
       }
     },
   });

@@ -77,10 +77,13 @@ export async function diffToCurrent(flow: string, source: string, format: Format
   }
 }
 
+/** What the command line calls NEW. */
+const NEW_VERSION = "the new version";
+
 /** The live runs that would not fit this document. */
 export async function brokenRuns(source: string, format: Format): Promise<{ run: string; node: string; why: string }[]> {
   const found = await client.checkDocument({ source, format });
-  return found.runs.filter((each) => !each.fits).map((each) => ({ run: each.run_id, node: each.misfits[0]?.node ?? "", why: each.misfits[0]?.why ?? "" }));
+  return found.runs.filter((each) => !each.fits).map((each) => ({ run: each.run_id, node: each.misfits[0]?.node ?? "", why: (each.misfits[0]?.why ?? "").replaceAll(/\bNEW\b/g, NEW_VERSION) }));
 }
 
 /** The version. */

@@ -54,7 +54,7 @@ export const Row = memo(function Row({ row, isCurrent, isReachable, isChosen, is
           <span className="row-name">{row.assignee || t("nobody")}</span>
           {row.confidence === null || row.outcome || row.placedBy || row.snoozedUntil ? null : <span>{t("sure", { percent: Math.round(row.confidence * 100) })}</span>}
           {row.comments ? <span className="row-comments"><Icon name="speech" /><span aria-hidden="true">{row.comments}</span><span className="away">{t("comments", { count: row.comments })}</span></span> : null}
-          {row.snoozedUntil ? <strong className="row-asleep">{t("asleep", { time: shortTime(new Date(row.snoozedUntil), new Date(now)) })}</strong> : null}
+          {row.snoozedUntil ? <strong className="row-asleep"><Icon name="moon" /><span className="away">{t("asleepAway")}</span> {t("asleep", { time: shortTime(new Date(row.snoozedUntil), new Date(now)) })}</strong> : null}
           {row.outcome?.at || row.placedBy || row.snoozedUntil ? null : <span>{t("age", { age: roughly(now - new Date(row.createdAt).getTime()) })}</span>}
         </span>
       </button>

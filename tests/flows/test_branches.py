@@ -216,7 +216,7 @@ async def decided(ctx: Context) -> None:
         await asyncio.sleep(0)
 
 
-@pytest.mark.covers("USERS-RACE")
+@pytest.mark.covers("USERS-GATHER")
 async def test_a_timeout_whose_wait_fails_is_not_over(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     async def broken(*_given: Any) -> None:
         raise OSError("no timer is left")

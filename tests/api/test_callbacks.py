@@ -58,6 +58,9 @@ async def test_a_system_without_a_credential_completes_a_callback_once(
     assert (first["name"], first["status"]) == ("built", "completed")
     assert run not in repr(first)
     assert await sent(server, url, 200, result={"image": "a17"}) == first
+    late = await sent(server, f"{url}/heartbeat", 409)
+    assert late["code"] == "callback_used"
+    assert "your_draft_saved" not in late  # a fact of people's forms
     assert (await sent(server, url, 409, error="no"))["code"] == "callback_used"
     assert "a result and an error" in (await sent(server, url, 422, result=1, error="no"))["detail"]
     assert (await sent(server, f"{url[:-4]}AAAA", 404))["code"] == "callback_not_found"

@@ -25,7 +25,7 @@ from holdfast.errors import (
     InputError,
 )
 from holdfast.holds.actions.change import change
-from holdfast.holds.actions.conflicts import resolution_of
+from holdfast.holds.actions.conflicts import decided, resolution_of
 from holdfast.holds.actions.context import HoldContext
 from holdfast.holds.actions.decide import ResolveConditions, resolve
 from holdfast.holds.actions.submission import Submission
@@ -88,7 +88,7 @@ class Callbacks:
 
         async def decide(row: HoldRow, now: int) -> HoldChange | None:
             if row.status is not HoldStatus.pending or (row.expires_at or now + 1) <= now:
-                raise _ended(row)
+                raise decided(row)
             if row.terms.heartbeat is None:
                 return None
             limit, beat = row.time_limit, now + row.terms.heartbeat
@@ -96,7 +96,10 @@ class Callbacks:
             fields = {"expires_at": beat if limit is None else min(beat, limit)}
             return HoldChange(hold=row.id, version=row.version, at=now, fields=fields)
 
-        return await change(self.ctx, _actor(row), row.id, "heartbeat", decide, found=row)
+        try:
+            return await change(self.ctx, _actor(row), row.id, "heartbeat", decide, found=row)
+        except HoldDecidedError as error:  # its facts are of people and their drafts
+            raise _ended(await self.ctx.store.hold(row.id) or row) from error
 
     async def _end(self, token: str, submission: Submission) -> HoldRow:
         row = await self._read(token)

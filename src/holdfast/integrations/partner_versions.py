@@ -13,17 +13,21 @@ class PartnerVersionError(VersionMismatchError, ImportError):
     while the integration is imported."""
 
 
-def require_partner(distribution: str, lowest: str, below: str, extra: str) -> None:
-    """Raises ImportError if it is not installed, PartnerVersionError if it is not of this range."""
+def require_partner(distribution: str, lowest: str, below: str | None, extra: str) -> None:
+    """Raises ModuleNotFoundError if it is not installed, PartnerVersionError if it is not of this range.
+    `below` is None where every newer one is allowed."""
     try:
         found = version(distribution)
     except PackageNotFoundError as error:
-        raise ImportError(
-            f"this integration needs {distribution} {lowest} or later: pip install 'holdfast-flow[{extra}]'"
+        raise ModuleNotFoundError(
+            f"this integration needs {distribution} {lowest} or later: pip install 'holdfast-flow[{extra}]'",
+            name=distribution,
         ) from error
-    if not _numbers(lowest) <= _numbers(found) < _numbers(below):
+    numbers = _numbers(found)
+    if numbers < _numbers(lowest) or (below is not None and numbers >= _numbers(below)):
+        tested = f"{lowest} or later" if below is None else f"{lowest} up to but not including {below}"
         raise PartnerVersionError(
-            f"{distribution} {found} is installed; {lowest} up to but not including {below} is tested.",
+            f"{distribution} {found} is installed; {tested} is tested.",
             hint=f"Run: pip install 'holdfast-flow[{extra}]'",
             found=found,
             lowest=lowest,

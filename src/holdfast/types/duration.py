@@ -6,6 +6,7 @@ import re
 from datetime import timedelta
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from itertools import pairwise
+from typing import cast
 
 import msgspec
 
@@ -151,9 +152,10 @@ def _read(value: object) -> timedelta:
         return value
     if isinstance(value, str):
         return _read_text(value)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
+    given = cast("object", value)  # what a caller gives is not always of these types
+    if isinstance(given, bool) or not isinstance(given, (int, float)) or given != given:
         raise DurationError("it is not a number of seconds", text=_shown(value))
-    return timedelta(seconds=value)
+    return timedelta(seconds=given)
 
 
 def _shown(value: object) -> str:

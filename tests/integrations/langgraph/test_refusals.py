@@ -17,7 +17,6 @@ from holdfast.errors import (
     ThreadOwnedError,
 )
 from holdfast.integrations.langgraph import HoldfastSaver
-from holdfast.integrations.langgraph.versions import TESTED, require_versions
 from tests.integrations.langgraph.test_transfer import config_of, content, fill
 
 
@@ -83,30 +82,3 @@ def test_a_graph_is_not_invoked_with_a_saver_that_is_closed(tmp_path: Path) -> N
         graph.invoke({"n": 2}, config)
     with HoldfastSaver.open(address) as saver:
         builder.compile(checkpointer=saver).invoke({"n": 3}, config)
-
-
-@pytest.mark.covers("USERS-BAD-VERSION")
-@pytest.mark.parametrize(
-    ("name", "number", "ok"),
-    [
-        ("langgraph", "1.1.9", False),
-        ("langgraph", "1.2.0", True),
-        ("langgraph", "2.0.0rc1", False),
-        ("langgraph-checkpoint", "4.2.0", False),
-        ("langgraph-checkpoint", "5.0", False),
-    ],
-)
-def test_a_release_that_is_not_tested_is_refused_with_what_to_install(
-    name: str, number: str, ok: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tmp_path / f"{name.replace('-', '_')}-{number}.dist-info"
-    folder.mkdir()
-    (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {number}\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    if ok:
-        require_versions()
-        return
-    least = ".".join(map(str, TESTED[name][0]))
-    said = f"works with {name} from {least} to below .* {number} is installed: pip install"
-    with pytest.raises(ImportError, match=said):
-        require_versions()

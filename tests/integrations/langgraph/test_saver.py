@@ -9,6 +9,7 @@ import sys
 import threading
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,6 +21,7 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from holdfast import Holdfast, Retention
 from holdfast.checkpoint.keys import EVERYBODY, StaticKeys, new_scope, with_scope
 from holdfast.errors import CheckpointCorruptError, ConflictError, InputError, SettingsError
+from holdfast.integrations import partner_versions
 from holdfast.integrations.langgraph import HoldfastSaver, private_names
 from holdfast.runs.retention import RetentionSweep
 from holdfast.testing.clock import FakeClock
@@ -311,8 +313,11 @@ async def test_checkpoints_are_found_by_any_key_of_their_metadata(saver: Holdfas
 def test_holdfast_imports_no_langgraph_and_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.startswith("holdfast.integrations.langgraph")]:
         monkeypatch.delitem(sys.modules, name)
-    for name in [name for name in sys.modules if name.split(".")[0] == "langgraph"]:
-        monkeypatch.setitem(sys.modules, name, None)
+
+    def absent(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(partner_versions, "version", absent)
     with pytest.raises(ImportError, match=r"pip install 'holdfast-flow\[langgraph\]'"):
         import holdfast.integrations.langgraph as _  # noqa: F401
 

@@ -6,6 +6,10 @@ A worker's metrics come from its commits; those of the fleet are read from the s
 
 from __future__ import annotations
 
-from holdfast.integrations.prometheus.page import Metrics, metrics_of_process
+from holdfast.integrations.partner_versions import require_partner
+
+require_partner("prometheus-client", "0.22", None, "metrics")
+
+from holdfast.integrations.prometheus.page import Metrics, metrics_of_process  # noqa: E402
 
 __all__ = ["Metrics", "metrics_of_process"]

@@ -637,6 +637,28 @@ async def test_branches_that_share_a_worktree_enter_it_at_the_same_time(hf: Hold
     assert {*names, "a", "b"} <= set(files(repo, refs(repo)["result"])), found.context["parallel.results"]
 
 
+@pytest.mark.covers("CP2-G4", "CP2-G5")
+@pytest.mark.parametrize("how", ["merge=best", "on_conflict=best"])
+async def test_best_of_branches_that_begin_with_one_stage(hf: Holdfast, tmp_path: Path, how: str) -> None:
+    repo, told = made(tmp_path / "repo"), tmp_path / "told"
+    told.mkdir()
+    for number in range(3):
+        (told / str(number)).write_text(json.dumps({"outcome": "success", "score": [3, 9, 5][number]}))
+    number = "number=$(pwd | sed 's/.*\\\\[//; s/].*//')"
+    work = f"{number}; echo $number > base.txt; cp {told}/$number $ATTRACTOR_STAGE_DIR/status.json"
+    stages = (
+        f'fan [shape=component, workspace=worktree, {how}]; join [shape=tripleoctagon]; x [{TOOL}="{work}"];'
+        f'then [{TOOL}="cat base.txt"];'
+    )
+    ways = (
+        "start -> fan; fan -> x [label=1]; fan -> x [label=2]; fan -> x [label=3]; x -> join -> then -> done"
+    )
+    found = await ran(hf, tmp_path / "logs", dot(stages, ways, f'workdir="{repo}"'))
+    assert found.succeeded, found.outcome
+    assert found.context["tool.output"] == "1\n"
+    assert found.context["parallel.fan_in.merged"] == ["x"]
+
+
 @pytest.mark.covers("CP2-G1")
 @pytest.mark.parametrize("workdir", ["repo", "", "../home/repo"])
 def test_folders_are_those_of_where_the_run_was_started(

@@ -59,12 +59,14 @@ async def merge_branches(
     if fan is None or how == NONE:
         return chosen
     branches = [found for each in results if each["outcome"] not in _FAILED and (found := _branch(each))]
+    # Not by its id: several branches may begin with one stage.
+    alone = None if best["outcome"] in _FAILED else _branch(best)
     if how == BEST:
-        branches = [branch for branch in branches if branch.id == best["id"]]
+        branches = [] if alone is None else [alone]
     if not branches:
         # No stage of them could have changed a file.
         return chosen
-    return await _Merge(visit, fan, branches, best, chosen).perform()
+    return await _Merge(visit, fan, branches, alone, chosen).perform()
 
 
 def _branch(result: Mapping[str, Any]) -> BranchCommit | None:
@@ -79,9 +81,10 @@ class _Merge:
         visit: StageVisit,
         fan: Stage,
         branches: Sequence[BranchCommit],
-        best: Mapping[str, Any],
+        best: BranchCommit | None,
         chosen: StageOutcome,
     ) -> None:
+        """`best`: None if no stage of the best branch could have changed a file."""
         self._visit, self._fan, self._branches = visit, fan, branches
         self._best, self._chosen = best, chosen
         self._at = 0
@@ -128,7 +131,7 @@ class _Merge:
         if policy == FAIL:
             return _failed(f"merge conflict: {what}")
         if policy == BEST:
-            return self._alone(str(self._best["id"]))
+            return self._chosen if self._best is None else (self._best.commit, (self._best.id,), True)
         number = 1
         while True:
             answer = await self._ask(found, what, number)
@@ -147,10 +150,6 @@ class _Merge:
             if made:
                 return made, (*found.merged, found.branch.id), False
             number += 1
-
-    def _alone(self, name: str) -> tuple[str, tuple[str, ...], bool]:
-        branch = next((each for each in self._branches if each.id == name), self._branches[0])
-        return branch.commit, (branch.id,), True
 
     async def _ask(self, found: Conflict, what: str, number: int) -> str:
         """A person decides, who sees what both sides changed."""

@@ -149,7 +149,8 @@ def _brief(candidate: Mapping[str, Any]) -> dict[str, Any]:
 
 def candidate_named_in(text: str, living: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     """The candidate that equals the answer, else the only or the last one that it names."""
-    by_id = {each["id"]: each for each in living if each["id"]}
+    # Of branches that begin with one stage the best.
+    by_id = {each["id"]: each for each in reversed(ranked(living)) if each["id"]}
     exact = by_id.get(text.strip().strip("`\"'."))
     if exact is not None or not by_id:
         return exact

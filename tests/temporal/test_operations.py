@@ -61,7 +61,10 @@ async def test_run_with_an_engine_goes_to_its_workers(
         shown = json.loads(capsys.readouterr().out)
         row = await (await hf.service()).get(shown["id"])
         assert row.worker == (await engine_of(hf)).name
-        # The same from the environment, and only created.
+        # Only created: the command that is shown is for the same engine.
+        await start_detached(SHOP, {}, {}, OutputOptions(sqlite, False, False, engine))
+        assert f"--engine '{engine}'" in capsys.readouterr().out.replace("\n", "")
+        # The same from the environment.
         monkeypatch.setenv("HOLDFAST_ENGINE", engine)
         await start_detached(SHOP, {}, {}, OutputOptions(sqlite, False, True))
         made = json.loads(capsys.readouterr().out)

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast import Context, Flow, RunStatus
+from holdfast import Context, EffectInDoubtError, Flow, RunStatus
 from holdfast.model.branch_ordinals import shown_call
 from tests.flows.places import Place, open_holds
 
@@ -119,6 +119,20 @@ async def test_doubt_has_the_item_among_its_facts_without_its_secrets(place: Pla
     assert shown == {
         f"each[{at}]": (name, {"order": name, "card": "***"}) for at, name in enumerate(("A1", "A2"))
     }
+
+
+@pytest.mark.covers("CORE-FLOW-33")
+async def test_doubt_about_a_recorded_effect_names_its_key(place: Place) -> None:
+    hf = await place.hf()
+
+    @hf.effect(key="refund-{{order}}")
+    async def refund(order: str) -> None:
+        raise ConnectionError("connection lost")
+
+    with pytest.raises(EffectInDoubtError) as doubt:
+        await refund("A17")
+    (hold,) = await open_holds(hf, doubt.value.facts["run"])
+    assert hold.prompt.startswith("Did effect 'refund' with the key 'refund-A17' take effect?")
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ FEW = (
 # Which branch is first is decided by some hundredths of a second, less than an activity takes to begin.
 BY_TIME = {"join_any", "join_quorum"}
 # Both branches end, and which of them first is decided by time on a busy machine.
-BRANCHED = {"parallel_join", "router_all"}
+BRANCHED = {"parallel_join", "reducers", "router_all"}
 
 
 @asynccontextmanager

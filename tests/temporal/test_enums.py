@@ -3,6 +3,7 @@ workflow, which has no code of the flow, decides conditions and renders question
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from datetime import date
 from enum import Enum, IntEnum, IntFlag, StrEnum
@@ -15,6 +16,7 @@ pytest.importorskip("temporalio")
 from holdfast import Flow, Holdfast
 from holdfast.checkpoint.registry import TypeRegistry
 from holdfast.drivers.temporal.payloads import RecordRegistry, Wire, enums_of
+from tests.deadlines import HANG
 from tests.temporal.runs import assert_same, run, settled, workers
 
 pytestmark = pytest.mark.anyio
@@ -51,6 +53,12 @@ class Customer:
     name: str
     size: Size = Size.small
     since: date = date(2020, 1, 2)
+
+
+@dataclass
+class Cart:
+    customers: tuple[Customer, ...]
+    paid: list[None] = field(default_factory=list)
 
 
 @dataclass
@@ -113,6 +121,27 @@ async def test_enums_and_records_are_compared_and_shown_as_by_the_built_in_worke
     assert seen[0] == seen[1]
     assert seen[0][2] == "equal"
     assert "object at" not in seen[0][0]
+
+
+@pytest.mark.covers("TD-20")
+async def test_doubt_about_an_item_names_it_with_its_value(sqlite: str, engine: str) -> None:
+    flow = Flow("paying", state=Cart)
+
+    async def pay(item: Customer) -> None:
+        await asyncio.sleep(HANG)
+
+    flow.map("each", over="customers", body=pay, into="paid", effect="external", timeout=0.2)
+    async with Holdfast(sqlite, engine=engine) as hf, workers(hf, flow):
+        waiting = await run(flow, hf, Cart((Customer("Ann"), Customer("Bob"))))
+        async with asyncio.timeout(HANG):
+            while len(holds := await (await hf.service()).holds(waiting.run_id)) < 2:
+                await (await hf.open()).wait_change(0.1)
+        facts = [msgspec.json.decode(hold.context) for hold in holds]
+        assert {each["place"]: each["item"]["name"] for each in facts} == {"each[0]": "Ann", "each[1]": "Bob"}
+        asked = sorted(hold.prompt for hold in holds)
+        what = '{"name":"Bob","since":"2020-01-02","size":"S"}'
+        assert asked[1].startswith(f"Did node 'each[1]' (item {what}) take effect?")
+        await assert_same(hf, waiting.run_id)
 
 
 def test_enum_is_made_again_with_its_members_and_stored_as_the_same_bytes() -> None:

@@ -382,13 +382,13 @@ async def test_run_continues_on_its_worker_when_a_task_of_its_workflow_took_too_
     async def double(item: int) -> int:
         return item * 2
 
-    def slow_view(pos: Position, execution: Exec) -> Position:
+    def slow_view(pos: Position, execution: Exec, **options: Any) -> Position:
         views.append(monotonic())
         if len(views) <= 40:
             end = monotonic() + 0.08
             while monotonic() < end:
                 pass
-        return exec_view(pos, execution)
+        return exec_view(pos, execution, **options)
 
     monkeypatch.setattr("holdfast.drivers.temporal.workflow_nodes.exec_view", slow_view)
     flow.map("each", over="items", body=double, into="doubled", concurrency=40)

@@ -25,6 +25,8 @@ from holdfast.drivers.temporal.client import Cluster
 from holdfast.drivers.temporal.report import report_of
 from holdfast.drivers.temporal.search_attributes import FLOW, STATUS, TENANT, VERSION
 from holdfast.errors import EngineError
+from holdfast.reports.diagnosis import diagnose
+from holdfast.runs.run_view import shown_run
 from holdfast.store.rows import RunFilter
 from tests.deadlines import HANG
 from tests.services import temporal
@@ -59,7 +61,10 @@ async def test_run_with_an_engine_goes_to_its_workers(
         shown = json.loads(capsys.readouterr().out)
         row = await (await hf.service()).get(shown["id"])
         assert row.worker == (await engine_of(hf)).name
-        # The same from the environment, and only created.
+        # Only created: the command that is shown is for the same engine.
+        await start_detached(SHOP, {}, {}, OutputOptions(sqlite, False, False, engine))
+        assert f"--engine '{engine}'" in capsys.readouterr().out.replace("\n", "")
+        # The same from the environment.
         monkeypatch.setenv("HOLDFAST_ENGINE", engine)
         await start_detached(SHOP, {}, {}, OutputOptions(sqlite, False, True))
         made = json.loads(capsys.readouterr().out)
@@ -263,6 +268,46 @@ async def test_run_of_an_engine_is_not_migrated(sqlite: str, engine: str) -> Non
     async with Holdfast(sqlite, engine=engine) as hf, workers(hf, flow):
         waiting = await run(flow, hf)
         service = await hf.service()
+        (tried,) = await service.migrate(newer.program(), runs=[waiting.run_id], dry_run=True)
+        (checked,) = await service.check(newer.program())
         (verdict,) = await service.migrate(newer.program(), runs=[waiting.run_id])
         assert not verdict.migrated
-        assert "fork it instead" in verdict.refused
+        assert all("fork it instead" in each.refused for each in (checked, tried, verdict))
+
+
+async def test_run_is_shown_as_queued_until_its_workflow_takes_the_answer_in(
+    sqlite: str, engine: str
+) -> None:
+    flow = asks()
+    async with Holdfast(sqlite, engine=engine) as hf:
+        async with workers(hf, flow):
+            waiting = await run(flow, hf)
+        service = await hf.service()
+        assert not (await shown_run(service.store, await service.get(waiting.run_id))).answered
+        await service.answer(waiting.holds[0].id, "yes")
+        assert (await shown_run(service.store, await service.get(waiting.run_id))).answered
+        async with workers(hf, flow):
+            assert (await settled(flow, hf, waiting.run_id)).completed
+
+
+async def test_diagnosis_says_why_the_cluster_does_not_advance_a_run(sqlite: str, engine: str) -> None:
+    """A worker that has stopped counts as alive for a while, so none was here."""
+    flow = Flow("gated", effect="pure")
+    gate = flow.hold("gate", prompt="Go on?", options=["yes"])
+
+    @flow.node
+    async def later(state: Any) -> None: ...
+
+    flow.edge(gate, later)
+    async with Holdfast(sqlite, engine=engine) as hf:
+        service = await hf.service()
+        created = await flow.submit({}, on=hf)
+        (hold,) = await service.holds(created)
+        await service.answer(hold.id, "yes")
+        found = await diagnose(service, created)
+        assert "no worker polls its task queue holdfast/default/gated@" in found.why
+        assert "holdfast doctor --engine temporal://" in found.todo[0]
+    async with Holdfast(sqlite) as without:
+        found = await diagnose(await without.service(), created)
+        assert found.why.startswith("temporal://")
+        assert "HOLDFAST_ENGINE=temporal://" in found.todo[0]

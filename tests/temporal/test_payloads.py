@@ -184,3 +184,29 @@ async def test_run_that_began_before_its_store_was_encrypted_continues_where_its
     ):
         assert (await settled(flow, hf, waiting.run_id)).completed
         await assert_same(hf, waiting.run_id)
+
+
+@pytest.mark.covers("TD-29", "TD-30")
+async def test_items_of_a_map_are_not_each_given_a_large_input_of_their_run(sqlite: str, engine: str) -> None:
+    flow, texts = Flow("wide", effect="pure"), [os.urandom(150).hex() for _ in range(100)]
+
+    async def shorten(item: str, ctx: Context) -> str:
+        return item[:4] + ctx.run_input["items"][0][:4]
+
+    flow.map("each", over="items", body=shorten, into="short", concurrency=20)
+    flow.hold("ask", prompt="Enough?", options=["yes"])
+    flow.edge("each", "ask")
+    async with Holdfast(sqlite, engine=engine) as hf, workers(hf, flow, cached=0):
+        waiting = await run(flow, hf, {"items": texts})
+        assert list(waiting.state["short"]) == [text[:4] + texts[0][:4] for text in texts]
+        await assert_same(hf, waiting.run_id)
+        client = await (await engine_of(hf)).client()
+        history = await client.get_workflow_handle(waiting.run_id).fetch_history()
+        given = [
+            event.activity_task_scheduled_event_attributes
+            for event in history.events
+            if event.HasField("activity_task_scheduled_event_attributes")
+        ]
+        sizes = [each.input.ByteSize() for each in given if each.activity_type.name == "holdfast.node"]
+        assert len(sizes) == 100
+        assert max(sizes) < 3_000 < len("".join(texts))

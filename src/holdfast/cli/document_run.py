@@ -170,7 +170,7 @@ async def _print_detached(service: RunService, row: RunRow, manner: OutputOption
     if not fresh:
         print_note(f"A run with this idempotency key exists already: {row.id}.")
     print_line(f"run {row.id} is {status_text(shown)} in lane {shown.lane}.")
-    print_line(f"A worker advances it: {command('worker', '', manner.store).strip()}")
+    print_line(f"A worker advances it: {command('worker', '', manner.store, manner.engine).strip()}")
     return Exit.ok
 
 

@@ -293,5 +293,5 @@ async def start_detached(spec: str, given: Any, options: dict[str, Any], manner:
     if not fresh:
         print_note(f"A run with this idempotency key exists already: {row.id}.")
     print_line(f"run {row.id} is {status_text(row)} in lane {row.lane}.")
-    print_line(f"A worker advances it: {command('worker', spec, store=manner.store)}")
+    print_line(f"A worker advances it: {command('worker', spec, manner.store, manner.engine)}")
     return Exit.ok

@@ -129,13 +129,13 @@ def _answer_command(which: str, choice: str, store: str | None, data: str) -> st
     return command("answer", f"{which} {quote(choice)}{data}", store)
 
 
-def command(verb: str, rest: str, store: str | None) -> str:
-    """What a person types next, for the same store."""
-    named = (
-        f" --store {quote(shown_address(store))}"
-        if store and store != os.environ.get("HOLDFAST_STORE")
-        else ""
-    )
+def command(verb: str, rest: str, store: str | None, engine: str | None = None) -> str:
+    """What a person types next, for the same store and engine."""
+    named = ""
+    if store and store != os.environ.get("HOLDFAST_STORE"):
+        named += f" --store {quote(shown_address(store))}"
+    if engine and engine != os.environ.get("HOLDFAST_ENGINE"):
+        named += f" --engine {quote(engine)}"
     return f"holdfast {verb} {rest}{named}"
 
 

@@ -33,6 +33,7 @@ from holdfast.drivers.temporal.payloads import (
     Wire,
 )
 from holdfast.drivers.temporal.projection import JournalProjector
+from holdfast.drivers.temporal.run_inputs import RunInputs
 from holdfast.drivers.temporal.unavailable import while_unavailable
 from holdfast.engine.decision import Decision
 from holdfast.engine.messages import EvidenceArrived, HandlerFinished, Message, SubstepDoubted
@@ -79,6 +80,7 @@ class Activities:
         self.runtime = runtime
         self.projector = JournalProjector(runtime)
         self.heartbeat = heartbeat
+        self._inputs = RunInputs(runtime)
 
     def all(self) -> Sequence[Any]:
         return (self.node, self.project, self.mail, self.admit, self.inspect, self.fit)
@@ -122,7 +124,10 @@ class Activities:
 
     async def _perform(self, program: Program, row: RunRow, call: NodeCall) -> bytes:
         wire = Wire(self.runtime.codec_for(program, row.tenant).registry)
-        session = ExecSession(self.runtime, program, row, wire.load(call.position, row.id))
+        pos = wire.load(call.position, row.id)
+        if call.apart:
+            pos.scopes[""].tree.frames[0].over["input"] = await self._inputs.of(program, row)
+        session = ExecSession(self.runtime, program, row, pos)
         execution = session.pos.execs[call.scope, call.node]
         notes = NotesDocument(self.runtime.store, call.unwritten, call.scope, call.node, execution.visit)
         await while_unavailable(partial(notes.enter, call.entry, execution, later=call.fresh))

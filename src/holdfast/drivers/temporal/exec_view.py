@@ -14,9 +14,10 @@ from holdfast.model.values import Values
 _PARTITIONS = ("input", "scratch", "artifacts", "aux")
 
 
-def exec_view(pos: Position, execution: Exec) -> Position:
+def exec_view(pos: Position, execution: Exec, *, apart: bool = False) -> Position:
     """A position of its own, in which the execution is in the root frame of its scope. Nothing in it may be
-    changed: values are shared with the run's position."""
+    changed: values are shared with the run's position. `apart`: inside maps and the like without the input of
+    the run."""
     scope = pos.scopes[execution.scope]
     view = msgspec.structs.replace(
         pos, scopes={}, execs={}, holds={}, timers={}, join_wakes={}, breaks=[], cancel_rows=[]
@@ -25,9 +26,8 @@ def exec_view(pos: Position, execution: Exec) -> Position:
     view.scopes[scope.path] = _scope(scope, seen)
     root = pos.scopes[""]
     if scope.path:
-        view.scopes[""] = _scope(
-            root, {name: dict(root.tree.see(0, name)) for name in ("input", "artifacts")}
-        )
+        names = ("artifacts",) if apart else ("input", "artifacts")
+        view.scopes[""] = _scope(root, {name: dict(root.tree.see(0, name)) for name in names})
     view.execs[execution.scope, execution.node] = msgspec.structs.replace(
         execution, frame=0, items=None, results={}
     )

@@ -35,7 +35,8 @@ activity is given, counts it up and keeps the old rule for workflows that began 
 1. The lease of a run has term 1, which activities are not told.
 2. Activities are told the term of the lease: a run may be moved, and resumed after it failed.
 3. Activities are given only what they cannot know, and answers are fitted as they are read.
-4. The members of enums are known: a condition compares them as it does where the flow's code is.
+4. The members of enums are known: a condition compares them as it does where the flow's code is. Items of a
+   map do not each get a large input of their run: activities read it from the store.
 """
 MOST_ITEMS: Final = 1_000
 """Of a map that begin together: the workflow decides about all of them in one task, within two seconds."""
@@ -112,7 +113,8 @@ class Unwritten(FirstUnwritten, array_like=True):
 
 
 class NodeCall(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """`fresh`: no activity of this execution was entered before, and it may be repeated."""
+    """`fresh`: no activity of this execution was entered before, and it may be repeated. `apart`: the
+    position is without the input of the run, which the store has."""
 
     unwritten: Unwritten
     position: bytes
@@ -121,6 +123,7 @@ class NodeCall(msgspec.Struct, kw_only=True, omit_defaults=True):
     entry: int = 0  # counts the activities of the run's nodes
     probe: bool = False
     fresh: bool = False
+    apart: bool = False
 
 
 class ExecNote(msgspec.Struct, array_like=True):
@@ -213,7 +216,7 @@ class Mail(msgspec.Struct, array_like=True):
     fits: list[tuple[bytes, FitReply]] = []
 
 
-_LATER: Final[dict[type, tuple[str, ...]]] = {NodeCall: ("fresh",), MailRequest: ("position",)}
+_LATER: Final[dict[type, tuple[str, ...]]] = {NodeCall: ("fresh", "apart"), MailRequest: ("position",)}
 
 
 def encode_request(request: msgspec.Struct, *, brief: bool) -> bytes:

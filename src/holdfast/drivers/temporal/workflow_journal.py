@@ -137,6 +137,8 @@ class WorkflowJournal:
         # It gave its place under its limit back while it waited.
         self._queued = False
         self._shown = ""
+        # Whether activities read the input of the run from the store; None: not known yet.
+        self._apart: bool | None = None
         self._broken: BaseException | None = None
         self._start: RunStart
         self._pos: Position

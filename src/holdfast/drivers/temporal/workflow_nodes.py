@@ -46,6 +46,8 @@ _HEAD: Final = 1000  # bytes of an activity beside its position
 MAX_LOST: Final = 5
 """How often an execution may lose its worker: then its run is given up."""
 MAX_EVENTS: Final = 20_000
+APART: Final = 2 * 1024
+"""Encoded bytes of a run's input from which its items are not each given it."""
 MAX_ACTIVITIES: Final = 500
 """Of one run at a time; further nodes wait in order."""
 UNSERVED: Final = "UnservedError"
@@ -189,6 +191,7 @@ class WorkflowNodes(WorkflowJournal):
                 entry=entry,
                 probe=probe,
                 fresh=not probe and self._is_fresh(execution, node),
+                apart=bool(place[0]) and self._is_input_apart(),
             )
             limit = timedelta(microseconds=node.timeout + 60_000_000) if node.timeout else FOREVER
             raw: bytes = await workflow.execute_activity(
@@ -232,10 +235,16 @@ class WorkflowNodes(WorkflowJournal):
         self._enter.append(place)
 
     def _view(self, execution: Exec) -> Position:
-        view = exec_view(self._pos, execution)
+        view = exec_view(self._pos, execution, apart=self._is_input_apart())
         if self._start.serial:
             add_budget_view(self._pos, view)
         return view
+
+    def _is_input_apart(self) -> bool:
+        if self._apart is None:
+            given = self._pos.scopes[""].tree.see(0, "input")
+            self._apart = self._start.protocol >= 4 and len(self._wire.dump(given)) > APART
+        return self._apart
 
     def _returned(self, place: Place, visit: int, reply: NodeReply) -> None:
         execution = self._pos.execs.get(place)

@@ -6,7 +6,6 @@ import re
 from datetime import timedelta
 from decimal import ROUND_HALF_EVEN, Context, Decimal
 from itertools import pairwise
-from typing import cast
 
 import msgspec
 
@@ -152,10 +151,9 @@ def _read(value: object) -> timedelta:
         return value
     if isinstance(value, str):
         return _read_text(value)
-    given = cast("object", value)  # what a caller gives is not always of these types
-    if isinstance(given, bool) or not isinstance(given, (int, float)) or given != given:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value:
         raise DurationError("it is not a number of seconds", text=_shown(value))
-    return timedelta(seconds=given)
+    return timedelta(seconds=value)
 
 
 def _shown(value: object) -> str:

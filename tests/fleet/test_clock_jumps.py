@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+import holdfast as holdfast_package
 from holdfast import Flow, Holdfast
 from holdfast.runs.worker.recovery import Reaper
 from holdfast.store.protocols import Store
@@ -166,3 +168,24 @@ async def test_leases_that_are_longer_than_the_reapers_own_are_left_alone(fleet:
 
 def _lease(row: RunRow) -> Lease:
     return Lease(row.id, row.key, row.term, row.worker or "")
+
+
+@pytest.mark.parametrize(
+    ("jump", "alive"), [(-3600, False), (-31, False), (-29, True), (0, True), (31, False)]
+)
+def test_worker_that_a_clock_set_back_left_in_the_future_is_not_alive(jump: int, alive: bool) -> None:
+    """A live one renews its row soon, with the new time."""
+    now = 10_000 * 1_000_000
+    known = replace(worker_row("w"), seen_at=now, until=now + TTL)
+    assert known.is_alive(now + jump * 1_000_000) is alive
+
+
+def test_every_view_asks_the_row_whether_its_worker_is_alive() -> None:
+    source = Path(holdfast_package.__file__).parent
+    compared = re.compile(r"\b(row|each|worker)\.until (<|>|<=|>=) ")
+    found = {
+        file.relative_to(source).as_posix()
+        for file in source.rglob("*.py")
+        if compared.search(file.read_text())
+    }
+    assert found <= {"store/memory/workers.py"}

@@ -219,7 +219,7 @@ class DeployedFlows:
         )
         now = self.store.now()
         workers = [
-            set(row.offers) for row in await self.store.workers() if row.until > now and not row.draining
+            set(row.offers) for row in await self.store.workers() if row.is_alive(now) and not row.draining
         ]
         compiled = await checks.run(self.tenant, _compile, read, site, workers)
         queues = self.service.runtime.queues

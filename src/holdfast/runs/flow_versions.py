@@ -123,7 +123,7 @@ class _CodeVersions:
         now = service.store.now()
         live = {each.version: each.graph.name for each in service.runtime.programs.values()}
         for worker in await service.store.workers():
-            if worker.until > now:
+            if worker.is_alive(now):
                 live.update(worker.versions)
         return cls(
             service,

@@ -47,7 +47,7 @@ class UnservedWork(msgspec.Struct, frozen=True):
 
 
 def find_unserved(figures: FleetFigures, workers: Iterable[WorkerRow]) -> UnservedWork:
-    serving = [row for row in workers if row.until > figures.at and not row.draining]
+    serving = [row for row in workers if row.is_alive(figures.at) and not row.draining]
     flows = {flow for row in serving for flow in row.versions.values()}
     lanes: list[VersionBacklog] = []
     versions: list[VersionBacklog] = []
@@ -87,7 +87,7 @@ async def needs_of(store: Store, row: RunRow) -> frozenset[str]:
 
 async def live_workers(store: Store) -> list[WorkerRow]:
     now = store.now()
-    return [row for row in await store.workers() if row.until > now and not row.draining]
+    return [row for row in await store.workers() if row.is_alive(now) and not row.draining]
 
 
 async def is_unserved(store: Store, row: RunRow) -> bool:

@@ -76,7 +76,7 @@ async def finish_upgrade(address: str, *, anyway: bool = False) -> Upgrade:
     store = await open_store(address)
     try:
         now = store.now()
-        outdated = [row for row in await store.workers() if row.until > now and is_older(row)]
+        outdated = [row for row in await store.workers() if row.is_alive(now) and is_older(row)]
     finally:
         await store.close()
     upgrade = await read_upgrade(address)

@@ -52,6 +52,11 @@ class WorkerRow(msgspec.Struct, frozen=True, kw_only=True):
     unstored: dict[str, str] = {}  # why a large value of a run cannot be stored now; the run waits
     unserved: dict[str, tuple[str, ...]] = {}  # what runs and versions need that it found it does not have
 
+    def is_alive(self, now: int) -> bool:
+        """A row from the future is of before the clock was set back: a live worker renews its own soon."""
+        length = self.until - self.seen_at
+        return self.seen_at - length < now < self.until
+
 
 class Death(msgspec.Struct, frozen=True, kw_only=True):
     """A lease that expired while its run was running: what is known of the worker's end."""

@@ -125,7 +125,7 @@ async def get_status(call: ApiCall) -> StatusWire:
         blobs=facts.blobs,
         missing_blobs=len(facts.missing),
         lapsed_runs=len(facts.lapsed),
-        workers=sum(row.until > now for row in await service.store.workers()),
+        workers=sum(row.is_alive(now) for row in await service.store.workers()),
         flows={version: p.graph.name for version, p in service.runtime.programs.items()},
     )
 

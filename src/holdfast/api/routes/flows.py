@@ -91,7 +91,7 @@ async def get_flow(call: ApiCall, flow: str) -> FlowWire:
 
 async def _live_workers(service: RunService) -> list[WorkerRow]:
     now = service.store.now()
-    return [row for row in await service.store.workers() if row.until > now]
+    return [row for row in await service.store.workers() if row.is_alive(now)]
 
 
 async def _flow(

@@ -106,7 +106,7 @@ async def _flow(call: ApiCall, name: str) -> Program | str:
     if loaded:
         return loaded[-1]
     now = service.store.now()
-    alive = [row for row in await service.store.workers() if row.until > now]
+    alive = [row for row in await service.store.workers() if row.is_alive(now)]
     served = any(name in row.versions.values() for row in alive)
     stored = [row for row in await service.store.flows(graphs=False) if row.name == name]
     if not served and not any([await is_visible_to_tenant(call, name, row.version) for row in stored]):

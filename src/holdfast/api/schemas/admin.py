@@ -59,7 +59,7 @@ def worker_wire(row: WorkerRow, now: int) -> WorkerWire:
         host=row.host,
         pid=row.pid,
         release=row.release,
-        alive=row.until > now,
+        alive=row.is_alive(now),
         started_at=moment(row.started_at),
         seen_at=moment(row.seen_at),
         lanes=None if row.lanes is None else list(row.lanes),

@@ -46,7 +46,7 @@ async def _unstored(service: RunService, row: RunRow) -> str | None:
     if row.status is not RunStatus.running or row.worker is None:
         return None
     now = service.store.now()
-    found = (each.unstored.get(row.id) for each in await service.store.workers() if each.until > now)
+    found = (each.unstored.get(row.id) for each in await service.store.workers() if each.is_alive(now))
     return next(filter(None, found), None)
 
 

@@ -26,7 +26,7 @@ APART: Final = MICROS
 
 async def fleet_findings(service: RunService) -> AsyncIterator[Finding]:
     rows, now = await service.store.workers(), service.store.now()
-    alive = [row for row in rows if row.until > now]
+    alive = [row for row in rows if row.is_alive(now)]
     yield _workers(rows, alive, now)
     if alive:
         yield _releases(alive)
@@ -41,7 +41,7 @@ async def fleet_findings(service: RunService) -> AsyncIterator[Finding]:
 async def served_versions(service: RunService) -> set[str] | None:
     """The versions that live workers serve; None if no worker is alive."""
     now = service.store.now()
-    alive = [row for row in await service.store.workers() if row.until > now]
+    alive = [row for row in await service.store.workers() if row.is_alive(now)]
     return {version for row in alive for version in row.versions} if alive else None
 
 
@@ -134,7 +134,7 @@ def _lanes(figures: FleetFigures, rows: list[WorkerRow]) -> Finding:
 
 def _workers(rows: list[WorkerRow], alive: list[WorkerRow], now: int) -> Finding:
     count = "1 worker is" if len(alive) == 1 else f"{len(alive) or 'no'} workers are"
-    silent = [row for row in rows if row.until <= now]
+    silent = [row for row in rows if not row.is_alive(now)]
     if not silent:
         return Finding("workers", OK, f"{count} alive")
     about = [f"{row.name}: pid {row.pid} on {row.host}, {ago(row.seen_at, now)}" for row in silent]
@@ -192,7 +192,7 @@ async def _schedules(service: RunService) -> Finding | None:
     if not found:
         return None
     now = service.store.now()
-    live = [worker for worker in await service.store.workers() if worker.until > now]
+    live = [worker for worker in await service.store.workers() if worker.is_alive(now)]
     carried = {flow for worker in live for flow in worker.versions.values()}
     active = [each for each in found if not each.paused and not each.over]
     unserved = [each for each in active if each.flow not in carried]

@@ -26,7 +26,7 @@ class FleetSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def alive(self) -> list[WorkerRow]:
-        return [row for row in self.workers if row.until > self.at]
+        return [row for row in self.workers if row.is_alive(self.at)]
 
     @property
     def busy(self) -> int:
@@ -57,7 +57,7 @@ class FleetSnapshot(msgspec.Struct, frozen=True, kw_only=True):
         return dict(zip((*AGES, OLDER), (count for _, count in self.figures.holds), strict=True))
 
     def state(self, row: WorkerRow) -> str:
-        return SILENT if row.until <= self.at else "draining" if row.draining else "working"
+        return SILENT if not row.is_alive(self.at) else "draining" if row.draining else "working"
 
 
 async def take_snapshot(store: Store) -> FleetSnapshot:

@@ -254,7 +254,7 @@ def _oldest(age: int) -> Cell:
 
 
 def _workers(seen: FleetSnapshot, width: int, most: int) -> list[RenderableType]:
-    rows = sorted(seen.workers, key=lambda row: (row.until <= seen.at, row.name))
+    rows = sorted(seen.workers, key=lambda row: (not row.is_alive(seen.at), row.name))
     if not rows:
         return [Text("No worker is alive. Start one: holdfast worker FLOW...", style=ALERT)]
     shown = _first(rows, most)

@@ -219,7 +219,7 @@ def _of_unserved(fleet_figures: FleetFigures, workers: list[WorkerRow]) -> Itera
 
 
 def _of_workers(workers: list[WorkerRow], now: int) -> Metric:
-    alive = [row for row in workers if row.until > now]
+    alive = [row for row in workers if row.is_alive(now)]
     draining = sum(row.draining for row in alive)
     states = {"working": len(alive) - draining, "draining": draining, "silent": len(workers) - len(alive)}
     values = [((state,), count) for state, count in states.items()]

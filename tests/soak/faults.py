@@ -401,6 +401,20 @@ FAULTS = (
         ("tests/attractor/test_worktrees.py",),
     ),
     Fault(
+        "stages after a merge that failed work in the user's folder",
+        "attractor/worktrees.py",
+        "        scope = _unmerged_scope(visit)\n",
+        "        scope = None\n",
+        ("tests/attractor/test_worktrees.py",),
+    ),
+    Fault(
+        "the stream of an agent that breaks off behind a template is a success",
+        "attractor/backends/command.py",
+        '        cut = "" if report.ended else ',
+        '        cut = "" and ',
+        ("tests/attractor/test_agent_streams.py",),
+    ),
+    Fault(
         "a command runs without the sandbox of the operator",
         "attractor/processes.py",
         "str(folder.resolve()), *sandbox, shell]\n",

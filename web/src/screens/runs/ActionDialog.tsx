@@ -17,16 +17,20 @@ import { type Faults, StateEditor } from "./StateEditor";
 import { t } from "./text";
 
 export const ACTION_WORDS = { cancel: "cancelRun", resume: "resume", retry: "retryRun", fork: "fork", rewind: "rewind" } as const;
+const BRANCHES = new Set<RunAction>(["fork", "rewind"]);
 const NO_PATCH: Patch = patchOf({}, {});
 
 type DialogProps = { run: Run; action: RunAction; record: number | undefined; onClose: () => void };
 
-export function ActionDialog({ run, action, record, onClose }: DialogProps) {
+export function ActionDialog({ run, action, record: given, onClose }: DialogProps) {
   const [head] = useState(run.head);
+  // A state that is edited stays that of one record, also while the run moves on.
+  const [record] = useState(BRANCHES.has(action) ? (given ?? head) : given);
   // Asked anew whenever the run has moved.
   const preview = useQuery({
     queryKey: ["preview", run.id, action, record, run.head, run.status],
     queryFn: () => previewAction(run.id, action, record),
+    placeholderData: keepPreviousData,
     gcTime: 0,
   });
   return (
@@ -35,7 +39,7 @@ export function ActionDialog({ run, action, record, onClose }: DialogProps) {
       {preview.isPending ? <Skeleton rows={2} /> : null}
       {preview.isError ? <Problem error={preview.error} onRetry={() => void preview.refetch()} /> : null}
       {preview.data ? (
-        <Act key={preview.data.etag} run={run} action={action} preview={preview.data} onAgain={() => void preview.refetch()} onClose={onClose} />
+        <Act run={run} action={action} preview={preview.data} onAgain={() => void preview.refetch()} onClose={onClose} />
       ) : null}
     </Dialog>
   );
@@ -49,8 +53,9 @@ function Act({ run, action, preview, onAgain, onClose }: ActProps) {
   const [patch, setPatch] = useState<Patch | null>(NO_PATCH);
   const [faults, setFaults] = useState<Faults>({});
   const [told, setTold] = useState<Faults>({});
-  const [agreed, setAgreed] = useState(false);
-  const branches = action === "fork" || action === "rewind";
+  const [agreedTo, setAgreedTo] = useState("");
+  const agreed = agreedTo === preview.etag;
+  const branches = BRANCHES.has(action);
   const acting = useAction({
     mutationFn: () =>
       changeRun(run, action, preview.etag, { record: branches ? preview.record : undefined, scratch: patch?.scratch, repeatEffects: agreed, reason: t("cancelReason") }),
@@ -89,14 +94,14 @@ function Act({ run, action, preview, onAgain, onClose }: ActProps) {
       {branches ? <StateEditor run={run.id} record={preview.record} patch={patch} errors={told} onEdit={edit} /> : null}
       {needsAssent ? (
         <label className="assent">
-          <input type="checkbox" checked={agreed} onChange={(event) => setAgreed(event.target.checked)} />
+          <input type="checkbox" checked={agreed} onChange={(event) => setAgreedTo(event.target.checked ? preview.etag : "")} />
           <span>{t("mayRepeat", { nodes: repeated.join(", ") })}</span>
         </label>
       ) : null}
       {hasMoved ? (
         <div className="run-error" role="alert">
           <p>{t("moved")}</p>
-          <button type="button" className="button" onClick={onAgain}>{t("readAgain")}</button>
+          <button type="button" className="button" onClick={() => { acting.reset(); onAgain(); }}>{t("readAgain")}</button>
         </div>
       ) : null}
       {acting.isError && !hasMoved && !(refused.length > 0 && agreed) ? <Problem error={acting.error} /> : null}

@@ -537,6 +537,24 @@ def test_a_retry_and_a_rewind_say_what_happens_first(server: WebServer, open_pag
     assert old["superseded_by"] in page.url
 
 
+@pytest.mark.covers("WB-34", "WB-35")
+def test_an_edited_state_stays_in_the_dialog_while_the_run_moves_on(
+    server: WebServer, open_page: Opener
+) -> None:
+    run = started(server, "orders", number=51)
+    page = open_page(f"/runs/{run}")
+    dialog = page.get_by_role("dialog")
+    page.get_by_role("button", name="Fork").click()
+    dialog.get_by_role("button", name="Edit the state").click()
+    dialog.get_by_label("Account").fill("4500")
+    server.api("POST", f"/v1/runs/{run}/resume")
+    expect(dialog).to_contain_text("The run has changed since you opened this.")
+    expect(dialog.get_by_label("Account")).to_have_value("4500")
+    dialog.get_by_role("button", name="Fork").click()
+    expect(page).not_to_have_url(re.compile(run))
+    expect(page.get_by_text("Completed", exact=True)).to_be_visible()
+
+
 @pytest.mark.covers("WB-50", "WB-11")
 def test_graph_and_timeline_are_reached_by_a_few_keys_and_arrows_go_through_them(
     server: WebServer, open_page: Opener

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import ExpressionError
-from holdfast.model.expr import partition_resolver
+from holdfast.model.expressions import partition_resolver
 from holdfast.model.pipeline_conditions import Clause, Clauses, compile_clauses, problems_of
 
 

@@ -9,7 +9,7 @@ from threading import Timer
 import pytest
 
 from holdfast import Holdfast
-from holdfast.runs.limits.item_limits import SharedLimit
+from holdfast.runs.concurrency_limits.item_limits import SharedLimit
 from holdfast.types.ids import RunId
 from tests.cli.conftest import Cli
 from tests.cli.test_bad_input import complains

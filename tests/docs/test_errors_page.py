@@ -8,7 +8,7 @@ import pytest
 
 from holdfast import errors
 from holdfast.errors import HoldfastError
-from holdfast.model.expr import ExprSyntaxError, compile_expr
+from holdfast.model.expressions import ExprSyntaxError, compile_expr
 from holdfast.model.template import TemplateSyntaxError, compile_template
 from holdfast.types.duration import DurationError, parse_duration
 from tools.pages import errors as errors_page

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast import Context, Flow, FlowInvalidError, RunSettings, RunStatus, Worker
-from holdfast.runs.limits.item_limits import SharedLimit, limits_in_use
+from holdfast.runs.concurrency_limits.item_limits import SharedLimit, limits_in_use
 from holdfast.testing.crashpoints import Crash, armed
 from holdfast.types.ids import RunId
 from holdfast.types.status import ENDED

@@ -13,7 +13,7 @@ from holdfast.agents.tool_approval import OPTIONS
 from holdfast.agents.tools import Approval
 from holdfast.errors import HoldExpiredError
 from holdfast.model.annotations import is_pydantic
-from holdfast.model.expr import mapping_resolver
+from holdfast.model.expressions import mapping_resolver
 from holdfast.model.template import compile_template
 from holdfast.runs.context.questions import Reply
 

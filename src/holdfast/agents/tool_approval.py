@@ -11,7 +11,7 @@ from holdfast.agents.messages import ToolCall
 from holdfast.agents.node_scope import AgentScope
 from holdfast.agents.tools import Approval, Tool
 from holdfast.model.checks.json_schemas import schema_faults
-from holdfast.model.expr import mapping_resolver
+from holdfast.model.expressions import mapping_resolver
 from holdfast.model.template import compile_template
 from holdfast.runs.context.questions import HoldExpiredError, Reply
 from holdfast.types.hold import Option

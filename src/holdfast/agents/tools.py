@@ -14,7 +14,7 @@ from holdfast.agents.messages import ToolSpec
 from holdfast.agents.schemas import Read, parameters_of, reader_of, schema_of
 from holdfast.agents.truncation import OutputLimit
 from holdfast.errors import InputError, NotDone
-from holdfast.model.expr import compile_expr, mapping_resolver
+from holdfast.model.expressions import compile_expr, mapping_resolver
 from holdfast.model.user_code.boundary import call_plain
 from holdfast.types.duration import parse_duration
 from holdfast.types.status import REPEATABLE, Effect

@@ -21,8 +21,8 @@ from holdfast.errors import (
     RunExistsError,
 )
 from holdfast.holds.actions.conflicts import resolution_of
+from holdfast.runs.concurrency_limits.run_limits import QueuedRun
 from holdfast.runs.idempotency import comparable
-from holdfast.runs.limits.run_limits import QueuedRun
 from holdfast.store.rows import Claim, RunRow
 from holdfast.types.status import RunStatus
 from holdfast.types.value import thaw

@@ -16,7 +16,7 @@ from holdfast.errors import ExpressionError, InputError, NotDone, ValueNotStorab
 from holdfast.frontends.python.code import code_fingerprint
 from holdfast.frontends.python.functions import is_coroutine
 from holdfast.model.annotations import named_types
-from holdfast.model.expr.resolve import mapping_resolver
+from holdfast.model.expressions.resolve import mapping_resolver
 from holdfast.model.idempotency_keys import key_value
 from holdfast.model.template import as_text, compile_template, single_braces
 from holdfast.model.user_code.boundary import call, call_plain

@@ -18,8 +18,8 @@ from holdfast.model.position import Position
 from holdfast.model.program import Program
 from holdfast.model.user_code.boundary import call_plain, run_loop
 from holdfast.runs.claim_run import WaitCallback, claim_in_turn
+from holdfast.runs.concurrency_limits.run_limits import QueuedRun, held_limits, set_held_limits
 from holdfast.runs.driver.handler_result import build_state
-from holdfast.runs.limits.run_limits import QueuedRun, held_limits, set_held_limits
 from holdfast.runs.service import RunService
 from holdfast.store.rows import Claim, RunRow
 from holdfast.types.clock import to_datetime

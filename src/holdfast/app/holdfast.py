@@ -51,9 +51,9 @@ if TYPE_CHECKING:
     from holdfast.holds.policies.load import PolicySource
     from holdfast.holds.service import HoldService
     from holdfast.model.graph import GraphSpec
+    from holdfast.runs.concurrency_limits.service import LimitService
     from holdfast.runs.history.checkpoint_store import CheckpointView
     from holdfast.runs.history.replay import Replay
-    from holdfast.runs.limits.service import LimitService
     from holdfast.runs.node_memory import Embed
     from holdfast.runs.schedules.service import ScheduleService
     from holdfast.store.protocols import Store
@@ -95,7 +95,7 @@ class StoreServices:
 
     async def limits(self) -> LimitService:
         """Limits that apply in the store: list, set, clear."""
-        from holdfast.runs.limits.service import LimitService
+        from holdfast.runs.concurrency_limits.service import LimitService
 
         return LimitService(await self.open())
 

@@ -23,8 +23,8 @@ from holdfast.holds.interactions.question import KINDS, InteractionQuestion
 from holdfast.holds.interactions.statistics import Statistics, statistics_of
 from holdfast.holds.queries.feedback import Feedback, FeedbackLog
 from holdfast.runs.claim_run import claim_in_turn
+from holdfast.runs.concurrency_limits.run_limits import QueuedRun
 from holdfast.runs.context.context import Context
-from holdfast.runs.limits.run_limits import QueuedRun
 from holdfast.store.rows import RunRow
 from holdfast.types.hold import HoldFilter, HoldRow
 from holdfast.types.ids import DEFAULT_TENANT, RunId, derived_id, new_id

@@ -28,9 +28,9 @@ from holdfast.model.position import Position, Scope, new_scope
 from holdfast.model.program import Program
 from holdfast.model.record_bodies import CreatedBody, ErrorInfo
 from holdfast.model.snapshot import dump_position
+from holdfast.runs.concurrency_limits.run_limits import limits_for_new_run
 from holdfast.runs.create import check_options, encode_records, new_run
 from holdfast.runs.hold_states import prepare_first_holds
-from holdfast.runs.limits.run_limits import limits_for_new_run
 from holdfast.runs.value_checker import TypedValues
 from holdfast.store.rows import RunRow
 from holdfast.types.ids import DEFAULT_TENANT, RunId, new_run_id

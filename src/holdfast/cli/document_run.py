@@ -34,7 +34,7 @@ from holdfast.model.fingerprint import graph_fingerprint
 from holdfast.model.graph import Graph, GraphSpec
 from holdfast.model.program import Program
 from holdfast.queues.settings import queue_settings
-from holdfast.runs.limits.run_limits import QueuedRun
+from holdfast.runs.concurrency_limits.run_limits import QueuedRun
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunRow
 

@@ -14,7 +14,7 @@ from holdfast.cli.output.console import PATIENCE, print_note
 from holdfast.errors import HoldfastError, LeaseLostError, LimitReachedError, RunBusyError
 from holdfast.model.position import Position
 from holdfast.model.program import Program
-from holdfast.runs.limits.run_limits import QueuedRun
+from holdfast.runs.concurrency_limits.run_limits import QueuedRun
 from holdfast.runs.service import RunService
 from holdfast.store.rows import Claim, RunRow
 from holdfast.types.clock import to_datetime

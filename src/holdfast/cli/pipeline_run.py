@@ -44,7 +44,7 @@ from holdfast.frontends.dot.lower import DIALECT
 from holdfast.model.program import Program
 from holdfast.model.shown_names import shown_name
 from holdfast.runs.child_questions import CHILD_CHANGED, look_for_changes
-from holdfast.runs.limits.run_limits import QueuedRun
+from holdfast.runs.concurrency_limits.run_limits import QueuedRun
 from holdfast.runs.run_view import ShownRun
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunRow

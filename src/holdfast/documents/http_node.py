@@ -38,7 +38,7 @@ from holdfast.frontends.document.node_types.http import READS, HttpConfig, HttpT
 from holdfast.frontends.document.render import Render, compile_value, resolver_for
 from holdfast.frontends.document.secret_rules import SECRET, is_secret
 from holdfast.holds.egress import Egress, is_metadata, is_outside, target_of
-from holdfast.model.expr import Resolve
+from holdfast.model.expressions import Resolve
 from holdfast.model.program import NodeHandler
 from holdfast.model.template import Placeholder, Template, as_text, compile_template
 from holdfast.types.duration import parse_duration

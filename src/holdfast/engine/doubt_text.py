@@ -13,7 +13,7 @@ from holdfast.engine.decision import Decision, node_of
 from holdfast.errors import InputError
 from holdfast.model.branch_ordinals import shown_call
 from holdfast.model.child_scopes import item_key
-from holdfast.model.expr import compile_expr
+from holdfast.model.expressions import compile_expr
 from holdfast.model.graph import MapSpec
 from holdfast.model.paths import resolver
 from holdfast.model.position import Exec

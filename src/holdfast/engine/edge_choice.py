@@ -7,7 +7,7 @@ from typing import Any
 from holdfast.engine.decision import CannotContinueError, Decision
 from holdfast.engine.loop_limits import is_loop_exhausted
 from holdfast.errors import MissingNameError, NotComparableError
-from holdfast.model.expr import Resolve, truthy
+from holdfast.model.expressions import Resolve, truthy
 from holdfast.model.graph import EdgeKind, Graph
 from holdfast.model.paths import resolver
 from holdfast.model.position import Exec, Scope

@@ -16,7 +16,7 @@ from holdfast.engine.decision import Decision, node_of
 from holdfast.errors import ExpressionError
 from holdfast.model.apply import apply_record
 from holdfast.model.branch_ordinals import given_up, is_inside_branch
-from holdfast.model.expr import Resolve
+from holdfast.model.expressions import Resolve
 from holdfast.model.forms.compile import primary_options
 from holdfast.model.forms.json_schema import KEY, schema_of
 from holdfast.model.forms.render import render_form

@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast.engine.decision import Decision
 from holdfast.errors import MissingNameError, NotComparableError
-from holdfast.model.expr import MISSING, ExprSyntaxError, Path, Resolve, compile_expr, walk
+from holdfast.model.expressions import MISSING, ExprSyntaxError, Path, Resolve, compile_expr, walk
 from holdfast.model.graph import Node
 from holdfast.types.record import Op
 

@@ -11,8 +11,8 @@ from holdfast.engine.decision import CannotContinueError, Decision, consume, nod
 from holdfast.engine.messages import HandlerFinished, TimerFired
 from holdfast.errors import MissingNameError, NotComparableError
 from holdfast.model.apply import apply_record
-from holdfast.model.expr import MISSING as EXPR_MISSING
-from holdfast.model.expr import compile_expr
+from holdfast.model.expressions import MISSING as EXPR_MISSING
+from holdfast.model.expressions import compile_expr
 from holdfast.model.graph import Node
 from holdfast.model.moves import join_token
 from holdfast.model.paths import resolver

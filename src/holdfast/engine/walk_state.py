@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import Any
 
 from holdfast.engine.messages import HandlerFinished
-from holdfast.model.expr import Path, Resolve
-from holdfast.model.expr import walk as walk_path
+from holdfast.model.expressions import Path, Resolve
+from holdfast.model.expressions import walk as walk_path
 from holdfast.model.graph import Edge, Graph, WalkSpec
 from holdfast.model.paths import resolver
 from holdfast.model.position import Exec, Scope

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple, cast
 
 from holdfast.errors import InputError
-from holdfast.model.expr import mapping_resolver
+from holdfast.model.expressions import mapping_resolver
 from holdfast.model.idempotency_keys import key_value
 from holdfast.model.template import TemplateRenderError, single_braces
 from holdfast.types.status import Effect

@@ -9,8 +9,8 @@ import msgspec
 
 from holdfast.errors import InputError, MissingNameError, NotComparableError
 from holdfast.model.branches import branch_result
-from holdfast.model.expr import MISSING as EXPR_MISSING
-from holdfast.model.expr import Path, Resolve, compile_expr, walk
+from holdfast.model.expressions import MISSING as EXPR_MISSING
+from holdfast.model.expressions import Path, Resolve, compile_expr, walk
 from holdfast.model.graph import Graph, MapSpec, Node, NodeKind
 from holdfast.model.paths import resolver
 from holdfast.model.position import Exec, Position, Scope, naps_of, new_scope

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.errors import FlowInvalidError
-from holdfast.model.expr import Expr, compile_expr
+from holdfast.model.expressions import Expr, compile_expr
 from holdfast.model.failure_tolerance import Tolerance
 from holdfast.model.secrets import Paths, parsed
 from holdfast.types.backoff import BackoffKind

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
-from holdfast.model.expr import Resolve
+from holdfast.model.expressions import Resolve
 from holdfast.model.forms.visible_text import show_invisible
 from holdfast.model.template import TemplateRenderError, TemplateTooLongError, compile_template, json_bytes
 

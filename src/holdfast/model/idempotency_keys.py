@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sized
 from typing import Final
 
-from holdfast.model.expr import Resolve
+from holdfast.model.expressions import Resolve
 from holdfast.model.graph import Node
 from holdfast.model.paths import resolver
 from holdfast.model.position import Exec, Position

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.model.expr import MISSING as EXPR_MISSING
-from holdfast.model.expr import PARTITIONS, Path, Resolve, walk
+from holdfast.model.expressions import MISSING as EXPR_MISSING
+from holdfast.model.expressions import PARTITIONS, Path, Resolve, walk
 from holdfast.model.frames import FrameTree
 from holdfast.model.secrets import Paths, hide_at
 from holdfast.model.values import MISSING

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple, cast
 
-from holdfast.model.expr import MAX_LENGTH, MISSING, ExprSyntaxError, Path, Resolve
+from holdfast.model.expressions import MAX_LENGTH, MISSING, ExprSyntaxError, Path, Resolve
 
 OUTCOME_ALIASES: Final = {
     "succeeded": "success",

@@ -19,8 +19,8 @@ from typing import Final
 import msgspec
 
 from holdfast.errors import ExpressionError
-from holdfast.model.expr import MISSING, Path, Resolve
-from holdfast.model.expr.visit_limit import CHARACTERS, MAX_VISITS, spend
+from holdfast.model.expressions import MISSING, Path, Resolve
+from holdfast.model.expressions.visit_limit import CHARACTERS, MAX_VISITS, spend
 from holdfast.model.template_filters import FilterSyntaxError, TemplateFilter, parse_filters
 from holdfast.model.template_text import as_text, json_bytes, parts_of, shown_json
 

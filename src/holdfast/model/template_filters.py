@@ -14,9 +14,9 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from holdfast.model.expr import MISSING, ExprSyntaxError
-from holdfast.model.expr.lex import END, LITERAL, NAME, ExprToken, tokenize
-from holdfast.model.expr.visit_limit import CHARACTERS
+from holdfast.model.expressions import MISSING, ExprSyntaxError
+from holdfast.model.expressions.lex import END, LITERAL, NAME, ExprToken, tokenize
+from holdfast.model.expressions.visit_limit import CHARACTERS
 from holdfast.model.template_text import as_text, json_bytes
 
 MOST_FILTERS: Final = 4

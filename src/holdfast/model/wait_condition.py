@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.model.expr import (
+from holdfast.model.expressions import (
     MISSING,
     ExprSyntaxError,
     Resolve,

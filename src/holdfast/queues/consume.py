@@ -27,7 +27,7 @@ from holdfast.holds.actions import decide as resolve
 from holdfast.holds.actions.decide import ResolveConditions
 from holdfast.holds.actions.submission import Submission
 from holdfast.holds.service import HoldService
-from holdfast.model.expr import Expr, compile_expr, mapping_resolver, nested_values
+from holdfast.model.expressions import Expr, compile_expr, mapping_resolver, nested_values
 from holdfast.queues.completions import queue_actor
 from holdfast.queues.run_claims import KEPT_FOR, RUN_END, claimer_of
 from holdfast.queues.settings import QueueSettings

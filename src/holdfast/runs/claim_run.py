@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from holdfast.errors import LimitReachedError, RunBusyError
-from holdfast.runs.limits.run_limits import held_limits
+from holdfast.runs.concurrency_limits.run_limits import held_limits
 from holdfast.runs.service_protocol import RunAccess
 from holdfast.store.rows import Claim, RunRow
 from holdfast.types.concurrency_limits import is_entity, root_of

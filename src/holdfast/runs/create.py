@@ -19,9 +19,9 @@ from holdfast.model.hold_declaration import named_queues
 from holdfast.model.position import Position
 from holdfast.model.program import Program
 from holdfast.runs.answer_fields import require_no_answers
+from holdfast.runs.concurrency_limits.run_limits import limits_for_entity, limits_for_new_run
 from holdfast.runs.hold_states import prepare_first_holds
 from holdfast.runs.input_check import checked_input
-from holdfast.runs.limits.run_limits import limits_for_entity, limits_for_new_run
 from holdfast.runs.value_checker import TypedValues
 from holdfast.store.rows import FlowRow, NewRun
 from holdfast.types.concurrency_limits import LimitRow

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from holdfast.runs.concurrency_limits.run_limits import require_entity_free
 from holdfast.runs.create import break_places
 from holdfast.runs.engine_moves import resume_on_engine
 from holdfast.runs.events import reader_of
-from holdfast.runs.limits.run_limits import require_entity_free
 from holdfast.store.errors import require_live
 from holdfast.store.lost_history import require_whole
 from holdfast.store.rows import RunRow

@@ -16,9 +16,9 @@ from holdfast.model.graph import Graph
 from holdfast.model.position import Position
 from holdfast.model.program import Program
 from holdfast.runs import create
+from holdfast.runs.concurrency_limits.run_limits import QueuedRun
 from holdfast.runs.driver.runtime import Runtime
 from holdfast.runs.hold_states import put_hold_states_for
-from holdfast.runs.limits.run_limits import QueuedRun
 from holdfast.runs.pending_holds import ALL, PendingRun, open_breakpoints, pending_runs
 from holdfast.runs.service_protocol import RunCaches
 from holdfast.store.rows import Claim, NewRun, RunFilter, RunRow, ThreadRow

@@ -15,7 +15,7 @@ from holdfast import Flow, Holdfast
 from holdfast.errors import InputError
 from holdfast.holds.forms.file_types import agrees, media_type_for_name, sniff_media_type
 from holdfast.holds.forms.validate_answer import validate_answer
-from holdfast.model.expr import mapping_resolver
+from holdfast.model.expressions import mapping_resolver
 from holdfast.model.forms.compile import compile_form
 from holdfast.model.forms.field_kinds import KINDS
 from holdfast.model.forms.json_schema import KEY, schema_of, sections_of

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from holdfast.holds.forms.money import amount_of
 from holdfast.holds.forms.validate_answer import MAX_DATA, FilledForm, validate_answer
-from holdfast.model.expr import mapping_resolver
+from holdfast.model.expressions import mapping_resolver
 from holdfast.model.forms.compile import CompiledForm, compile_form
 from holdfast.model.forms.field_kinds import KINDS
 from holdfast.model.forms.json_schema import KEY, schema_of, sections_of

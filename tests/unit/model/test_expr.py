@@ -9,7 +9,14 @@ import msgspec
 import pytest
 
 from holdfast.errors import MissingNameError, NotComparableError
-from holdfast.model.expr import MISSING, compile_expr, mapping_resolver, partition_resolver, truthy, walk
+from holdfast.model.expressions import (
+    MISSING,
+    compile_expr,
+    mapping_resolver,
+    partition_resolver,
+    truthy,
+    walk,
+)
 
 STATE = {
     "amount": 250,

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import MissingNameError, NotComparableError
-from holdfast.model.expr import MAX_DEPTH, MAX_LENGTH, ExprSyntaxError, compile_expr, mapping_resolver
-from holdfast.model.expr.nodes import (
+from holdfast.model.expressions import MAX_DEPTH, MAX_LENGTH, ExprSyntaxError, compile_expr, mapping_resolver
+from holdfast.model.expressions.nodes import (
     AllOf,
     AnyOf,
     Choose,

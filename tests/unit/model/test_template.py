@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from holdfast.model.expr import mapping_resolver, partition_resolver
+from holdfast.model.expressions import mapping_resolver, partition_resolver
 from holdfast.model.template import TemplateRenderError, TemplateSyntaxError, compile_template
 
 VALUES = {

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.model.expr import mapping_resolver
+from holdfast.model.expressions import mapping_resolver
 from holdfast.model.template import TemplateRenderError, TemplateSyntaxError, compile_template
 from holdfast.model.template_filters import FILTERS
 

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.model.diagnostics import Severity
-from holdfast.model.expr import compile_expr, truthy
-from holdfast.model.expr.compile import _EQUALITY, _LENIENT  # pyright: ignore[reportPrivateUsage]
-from holdfast.model.expr.nodes import Comparison, Node
+from holdfast.model.expressions import compile_expr, truthy
+from holdfast.model.expressions.compile import _EQUALITY, _LENIENT  # pyright: ignore[reportPrivateUsage]
+from holdfast.model.expressions.nodes import Comparison, Node
 from holdfast.model.graph import Edge, EdgeKind, GraphSpec, HoldSpec, NodeKind
 from holdfast.model.graph import Node as GraphNode
 from holdfast.model.validate import validate

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from holdfast.errors import NotComparableError
-from holdfast.model.expr import Resolve, compile_expr, partition_resolver, visit_limit
-from holdfast.model.expr.visit_limit import MAX_VISITS, counted, visit
+from holdfast.model.expressions import Resolve, compile_expr, partition_resolver, visit_limit
+from holdfast.model.expressions.visit_limit import MAX_VISITS, counted, visit
 from holdfast.model.template import TemplateRenderError, compile_template
 
 MANY = 50_000
@@ -135,7 +135,7 @@ def test_values_inside_of_others_count_when_a_filter_reads_them(
     text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is left of the text does not say how much was read for it."""
-    monkeypatch.setattr("holdfast.model.expr.visit_limit.MAX_VISITS", 20_000)
+    monkeypatch.setattr("holdfast.model.expressions.visit_limit.MAX_VISITS", 20_000)
     resolve = reading(**NESTED)
     compile_template(text).render(resolve)
     often = compile_template(text * 20)
@@ -146,7 +146,7 @@ def test_values_inside_of_others_count_when_a_filter_reads_them(
 def test_long_texts_between_many_items_are_refused_before_they_are_joined(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("holdfast.model.expr.visit_limit.MAX_VISITS", 100_000)
+    monkeypatch.setattr("holdfast.model.expressions.visit_limit.MAX_VISITS", 100_000)
     monkeypatch.setattr("holdfast.model.template_filters.as_text", lambda _: pytest.fail("it is joined"))
     template = compile_template(f"{{{{x | join('{'-' * 99}') | length}}}}")
     with pytest.raises(TemplateRenderError, match="the texts of the node read more than"):
@@ -154,5 +154,5 @@ def test_long_texts_between_many_items_are_refused_before_they_are_joined(
 
 
 def test_filters_that_read_nothing_cost_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.model.expr.visit_limit.MAX_VISITS", 0)
+    monkeypatch.setattr("holdfast.model.expressions.visit_limit.MAX_VISITS", 0)
     assert compile_template("{{x | first | first | length}}").render(reading(**NESTED)).value == MANY

@@ -28,7 +28,7 @@ from holdfast.api.schemas.admin import (
 )
 from holdfast.api.schemas.runs import RunDetail, run_detail
 from holdfast.errors import ForbiddenError, NotFoundError, RunEndedError, RunNotFoundError, SettingsError
-from holdfast.runs.limits.service import Limit as Held
+from holdfast.runs.concurrency_limits.service import Limit as Held
 from holdfast.runs.run_view import RunWire, run_wire, shown_run, shown_runs
 from holdfast.store.rows import RunFilter
 from holdfast.types.clock import MICROS

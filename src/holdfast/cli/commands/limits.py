@@ -14,7 +14,7 @@ from holdfast.cli.output.console import print_json, print_line, print_list, prin
 from holdfast.types.text import one_line
 
 if TYPE_CHECKING:
-    from holdfast.runs.limits.service import Limit
+    from holdfast.runs.concurrency_limits.service import Limit
 
 _HEADS = ("limit", "at once", "rate", "running", "waiting", "set by")
 limits = typer.Typer(

@@ -244,7 +244,7 @@ async def run_flow(spec: str, given: Any, options: dict[str, Any], manner: Outpu
     from holdfast.cli.drive import start_run
     from holdfast.cli.drive_and_print import drive_and_print
     from holdfast.cli.flow_check import load_checked_flow
-    from holdfast.runs.limits.run_limits import QueuedRun
+    from holdfast.runs.concurrency_limits.run_limits import QueuedRun
     from holdfast.store.rows import RunRow
 
     flow = load_checked_flow(spec)

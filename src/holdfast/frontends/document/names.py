@@ -14,7 +14,7 @@ from holdfast.frontends.document.document import FlowDocument, Json
 from holdfast.frontends.document.node_type import ERROR, EXPRESSION, DocumentNode, texts_of
 from holdfast.frontends.document.problem import Path, ProblemReport
 from holdfast.frontends.document.topology import UNREADABLE
-from holdfast.model.expr import PARTITIONS, ExprSyntaxError, compile_expr, required_names
+from holdfast.model.expressions import PARTITIONS, ExprSyntaxError, compile_expr, required_names
 from holdfast.model.template import Placeholder, TemplateSyntaxError, compile_template
 
 _EDGE_NAMES = frozenset({"outcome", "output"})

@@ -17,7 +17,7 @@ from holdfast.frontends.document.document import FlowEdge, FlowNode, Json, Varia
 from holdfast.frontends.document.problem import Path, ProblemReport
 from holdfast.frontends.python.policies import DeclarationReader
 from holdfast.model.diagnostics import GraphProblem
-from holdfast.model.expr import PARTITIONS, ExprSyntaxError, compile_expr
+from holdfast.model.expressions import PARTITIONS, ExprSyntaxError, compile_expr
 from holdfast.model.graph import Edge, EdgeKind, GraphSpec, InDoubt, Node, NodeKind, RetryPolicy
 from holdfast.model.program import NodeHandler, Router
 from holdfast.types.backoff import BackoffKind

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from holdfast.errors import ValueTooLargeError
 from holdfast.frontends.document.limits import MAX_TEXT, MAX_VALUES
-from holdfast.model.expr import Resolve, partition_resolver
+from holdfast.model.expressions import Resolve, partition_resolver
 from holdfast.model.template import TemplateRenderError, compile_template
 
 Render = Callable[[Resolve], Any]

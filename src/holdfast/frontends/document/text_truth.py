@@ -11,8 +11,8 @@ from holdfast.frontends.document.node_type import DocumentNode
 from holdfast.frontends.document.node_types.holds import TIMEOUT, DecisionConfig, action_of, option_ids
 from holdfast.frontends.document.problem import ProblemReport
 from holdfast.model.checks.names import RESULT
-from holdfast.model.expr import PARTITIONS, Path, compile_expr
-from holdfast.model.expr.nodes import AllOf, AnyOf, Choose, Default, Name, Node, Not
+from holdfast.model.expressions import PARTITIONS, Path, compile_expr
+from holdfast.model.expressions.nodes import AllOf, AnyOf, Choose, Default, Name, Node, Not
 from holdfast.model.hold_declaration import BRANCH
 from holdfast.model.template import Placeholder, TemplateSyntaxError, compile_template
 

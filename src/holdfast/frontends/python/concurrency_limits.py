@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.frontends.python.declarations import Collector
 from holdfast.model.diagnostics import GraphProblem, Severity
-from holdfast.model.expr import PARTITIONS, Path
+from holdfast.model.expressions import PARTITIONS, Path
 from holdfast.model.secrets import ANY, Paths
 from holdfast.model.state_schema import StateSchema
 from holdfast.model.template import Template, TemplateSyntaxError, compile_template

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from holdfast.frontends.python.declarations import Collector
 from holdfast.frontends.python.guard import GuardPlan
 from holdfast.model.diagnostics import GraphProblem
-from holdfast.model.expr import ExprSyntaxError, compile_expr
+from holdfast.model.expressions import ExprSyntaxError, compile_expr
 from holdfast.model.graph import Edge, GuardSpec, JoinPolicy, Node, NodeKind
 from holdfast.model.program import NodeHandler, Router
 

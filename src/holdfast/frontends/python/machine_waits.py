@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.frontends.python.holds import FormOptions, hold_spec
 from holdfast.frontends.python.policies import DeclarationReader, Duration
-from holdfast.model.expr import PARTITIONS, compile_expr
+from holdfast.model.expressions import PARTITIONS, compile_expr
 from holdfast.model.graph import HoldSpec
 from holdfast.types.hold import CONSUME
 from holdfast.types.queue_message import EVENTS

@@ -12,7 +12,7 @@ from holdfast.holds.forms.field_error import FieldValueError
 from holdfast.holds.forms.fields import is_empty, read_value
 from holdfast.holds.forms.json_schema import TOO_MUCH
 from holdfast.holds.forms.schema_budget import SchemaBudgetError, schema_budget
-from holdfast.model.expr import compile_expr, mapping_resolver, truthy
+from holdfast.model.expressions import compile_expr, mapping_resolver, truthy
 from holdfast.model.forms.compile import primary
 from holdfast.model.forms.field_kinds import MAX_DEPTH, TEXTS
 from holdfast.model.forms.json_schema import KEY

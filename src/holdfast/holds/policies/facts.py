@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
-from holdfast.model.expr import Path, Resolve, walk
+from holdfast.model.expressions import Path, Resolve, walk
 from holdfast.types.hold import HoldRow, NewHold
 from holdfast.types.terms import HoldTerms
 

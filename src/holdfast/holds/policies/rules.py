@@ -12,7 +12,7 @@ import msgspec
 
 from holdfast.errors import MissingNameError, NotComparableError
 from holdfast.holds.policies.facts import resolver_of
-from holdfast.model.expr import Expr, Resolve, compile_expr
+from holdfast.model.expressions import Expr, Resolve, compile_expr
 from holdfast.model.user_code.boundary import call_plain
 from holdfast.telemetry import log
 from holdfast.types.terms import ApprovalTerms, Rung

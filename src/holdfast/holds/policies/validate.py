@@ -12,7 +12,7 @@ from holdfast.holds.permissions.assignees import parse_assignee
 from holdfast.holds.policies.deadlines import read_on_timeout
 from holdfast.holds.policies.judge import Judges
 from holdfast.holds.policies.rules import Rule
-from holdfast.model.expr import compile_expr
+from holdfast.model.expressions import compile_expr
 from holdfast.model.hold_declaration import exclusion_fault
 from holdfast.types.duration import parse_duration, parse_length
 from holdfast.types.terms import PRIORITIES, ApprovalTerms

@@ -32,7 +32,7 @@ from holdfast.model.checks.value_sets import (
 )
 from holdfast.model.checks.value_types import family_of
 from holdfast.model.diagnostics import GraphProblem, Severity
-from holdfast.model.expr import Path
+from holdfast.model.expressions import Path
 from holdfast.model.graph import Edge
 
 _ORDER: Final = ("<", "<=", ">", ">=")

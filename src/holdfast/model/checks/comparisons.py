@@ -26,8 +26,8 @@ from holdfast.model.checks.value_sets import (
     of_type,
     values_of,
 )
-from holdfast.model.expr import Expr, Path
-from holdfast.model.expr.nodes import (
+from holdfast.model.expressions import Expr, Path
+from holdfast.model.expressions.nodes import (
     AllOf,
     AnyOf,
     Choose,
@@ -41,7 +41,7 @@ from holdfast.model.expr.nodes import (
     children_of,
     spell,
 )
-from holdfast.model.expr.values import truthy
+from holdfast.model.expressions.values import truthy
 from holdfast.model.graph import Edge, HoldSpec
 
 _EQUALITY: Final = frozenset({"==", "!=", "===", "!==", "in", "not in"})

@@ -16,8 +16,17 @@ from holdfast.model.checks.graph_view import ValidationView
 from holdfast.model.checks.value_sets import DECISION, is_decided, leaves
 from holdfast.model.checks.value_types import BOOLEAN, NULL, NUMBER, TEXT, ValueType
 from holdfast.model.diagnostics import GraphProblem, Severity
-from holdfast.model.expr import MISSING, Expr, Path, truthy
-from holdfast.model.expr.nodes import Comparison, Default, Exists, Items, Literal, Name, Node, children_of
+from holdfast.model.expressions import MISSING, Expr, Path, truthy
+from holdfast.model.expressions.nodes import (
+    Comparison,
+    Default,
+    Exists,
+    Items,
+    Literal,
+    Name,
+    Node,
+    children_of,
+)
 from holdfast.model.graph import Edge, EdgeKind
 from holdfast.model.graph import Node as GraphNode
 from holdfast.model.hold_declaration import BRANCH

@@ -26,7 +26,7 @@ from holdfast.model.checks.value_sets import (
     union,
     values_of,
 )
-from holdfast.model.expr import ExprSyntaxError, Path, compile_expr
+from holdfast.model.expressions import ExprSyntaxError, Path, compile_expr
 from holdfast.model.graph import GraphSpec, HoldSpec, Node
 from holdfast.model.hold_declaration import BRANCH, default_of
 from holdfast.types.terms import HoldTerms

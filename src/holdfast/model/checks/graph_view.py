@@ -8,7 +8,7 @@ from functools import cached_property
 from holdfast.model.checks.field_values import FieldValues, field_values
 from holdfast.model.checks.names import ReadableNames, StateFacts, near_name
 from holdfast.model.diagnostics import GraphProblem, Severity
-from holdfast.model.expr import Expr, ExprSyntaxError, Path, compile_expr, required_names
+from holdfast.model.expressions import Expr, ExprSyntaxError, Path, compile_expr, required_names
 from holdfast.model.graph import END, Edge, GraphSpec, Node
 from holdfast.model.template import Template, TemplateSyntaxError, compile_template, single_braces
 

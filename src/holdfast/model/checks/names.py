@@ -11,7 +11,7 @@ from holdfast.model.checks.type_texts import annotation_of
 from holdfast.model.checks.value_sets import Read, ValueSet
 from holdfast.model.checks.value_types import ANY, ValueType, part_of, type_of
 from holdfast.model.diagnostics import Severity
-from holdfast.model.expr import PARTITIONS, Path
+from holdfast.model.expressions import PARTITIONS, Path
 from holdfast.model.graph import GraphSpec, Node, NodeKind
 
 _EDGE: Final = frozenset({"outcome", "output"})

@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.model.checks.graph_view import ValidationView
 from holdfast.model.checks.holds import check_hold
-from holdfast.model.expr import ExprSyntaxError
+from holdfast.model.expressions import ExprSyntaxError
 from holdfast.model.graph import (
     Edge,
     EdgeKind,

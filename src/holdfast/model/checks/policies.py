@@ -6,7 +6,7 @@ from typing import Final
 
 from holdfast.model.breakpoints import SUFFIX
 from holdfast.model.checks.graph_view import ValidationView
-from holdfast.model.expr import PARTITIONS
+from holdfast.model.expressions import PARTITIONS
 from holdfast.model.graph import JoinKind, Node
 from holdfast.model.reducer_marks import CUSTOM
 from holdfast.model.template import single_braces

@@ -18,7 +18,7 @@ from holdfast.model.checks.coverage import can_hold_together
 from holdfast.model.checks.graph_view import ValidationView
 from holdfast.model.checks.names import RESULT
 from holdfast.model.checks.value_sets import UNKNOWN, Constant
-from holdfast.model.expr import MISSING, Expr, truthy
+from holdfast.model.expressions import MISSING, Expr, truthy
 from holdfast.model.graph import Edge, EdgeKind, JoinKind, Node
 from holdfast.model.hold_declaration import BRANCH, default_of
 from holdfast.types.status import Effect

@@ -13,8 +13,8 @@ from typing import Any, Final, TypeAlias, assert_never
 import msgspec
 
 from holdfast.model.checks.value_types import NUMBER, OTHER, TEXT, ValueType, family_of
-from holdfast.model.expr import Path
-from holdfast.model.expr.nodes import (
+from holdfast.model.expressions import Path
+from holdfast.model.expressions.nodes import (
     AllOf,
     AnyOf,
     Choose,
@@ -27,7 +27,7 @@ from holdfast.model.expr.nodes import (
     Node,
     Not,
 )
-from holdfast.model.expr.values import equal
+from holdfast.model.expressions.values import equal
 
 LITERAL, DECISION, INITIAL, OUTCOME, TYPE, TRUTH = (
     "literal",

@@ -10,7 +10,7 @@ import msgspec
 
 from holdfast.model.checks.json_schemas import schema_faults
 from holdfast.model.checks.regex_safety import pattern_problem
-from holdfast.model.expr import ExprSyntaxError, compile_expr
+from holdfast.model.expressions import ExprSyntaxError, compile_expr
 from holdfast.model.forms import field_kinds
 from holdfast.model.template import TemplateSyntaxError, compile_template
 from holdfast.types.hold import Option

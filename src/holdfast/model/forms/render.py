@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.model.expr import Resolve
+from holdfast.model.expressions import Resolve
 from holdfast.model.hold_text import PlaceholderRenderer
 from holdfast.model.template import json_bytes, shown_json
 

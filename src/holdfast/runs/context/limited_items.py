@@ -13,9 +13,9 @@ from holdfast.model.idempotency_keys import item_key, render
 from holdfast.model.position import NAP, Sub
 from holdfast.model.program import ItemCall
 from holdfast.model.user_code.boundary import call as call_code
+from holdfast.runs.concurrency_limits.item_limits import SharedLimit
 from holdfast.runs.context.combinators import Branches
 from holdfast.runs.context.driver_protocols import Attempt
-from holdfast.runs.limits.item_limits import SharedLimit
 from holdfast.types.concurrency_limits import ItemLimit, StartPace
 from holdfast.types.status import Effect
 from holdfast.types.text import clean_text, require_text

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from holdfast.engine.holds import with_timeout
 from holdfast.errors import HoldExpiredError, InputError, WaitTimeoutError
-from holdfast.model.expr import (
+from holdfast.model.expressions import (
     MISSING,
     ExprSyntaxError,
     compile_expr,

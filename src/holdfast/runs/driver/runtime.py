@@ -26,12 +26,12 @@ from holdfast.model.fingerprint import decode_graph, dialect_of
 from holdfast.model.graph import GraphSpec
 from holdfast.model.position import Position
 from holdfast.model.program import Program
+from holdfast.runs.concurrency_limits.run_limits import inside_limit, limit_reached_error
 from holdfast.runs.driver.driver import Driver
 from holdfast.runs.driver.load import LoadedRun
 from holdfast.runs.driver.release import release_unserved
 from holdfast.runs.driver.repair import load_or_repair
 from holdfast.runs.driver.services import RunCreator, RunServices, ServiceOptions
-from holdfast.runs.limits.run_limits import inside_limit, limit_reached_error
 from holdfast.runs.record_codec import log_records
 from holdfast.runs.recorder.recorder import RunQueue
 from holdfast.store.errors import require_live

@@ -14,6 +14,7 @@ from holdfast.holds.permissions.starters import RunStarters
 from holdfast.model.program import Program
 from holdfast.runs.answer_fields import without_answers
 from holdfast.runs.attachments import inherited_files
+from holdfast.runs.concurrency_limits.run_limits import limits_for_fork
 from holdfast.runs.create import new_run
 from holdfast.runs.engine_moves import with_limit
 from holdfast.runs.events import RunReader, reader_of
@@ -24,7 +25,6 @@ from holdfast.runs.history.checkpoints import FoldedRun, fold_to, resolve
 from holdfast.runs.history.versions import version_at
 from holdfast.runs.hold_states import prepare_first_holds
 from holdfast.runs.idempotency import branch_id, branch_of_key, comparable
-from holdfast.runs.limits.run_limits import limits_for_fork
 from holdfast.runs.stored_program import stored_program
 from holdfast.store.errors import require_live
 from holdfast.store.rows import NewRun, RunRow

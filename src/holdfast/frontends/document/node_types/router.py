@@ -22,7 +22,7 @@ from holdfast.frontends.document.node_type import (
 )
 from holdfast.frontends.document.pass_through import NOTHING
 from holdfast.frontends.document.render import resolver_for
-from holdfast.model.expr import compile_expr, truthy
+from holdfast.model.expressions import compile_expr, truthy
 from holdfast.model.graph import Edge, EdgeKind
 from holdfast.model.program import NodeHandler, Router
 

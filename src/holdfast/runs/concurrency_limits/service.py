@@ -7,7 +7,7 @@ import re
 import msgspec
 
 from holdfast.errors import NotFoundError, SettingsError
-from holdfast.runs.limits.item_limits import limits_in_use
+from holdfast.runs.concurrency_limits.item_limits import limits_in_use
 from holdfast.store.protocols import Store
 from holdfast.types.concurrency_limits import (
     EACH_KEY,

@@ -8,7 +8,7 @@ from typing import TypeAlias, assert_never
 
 import msgspec
 
-from holdfast.model.expr.resolve import Path
+from holdfast.model.expressions.resolve import Path
 
 
 class Precedence(enum.IntEnum):

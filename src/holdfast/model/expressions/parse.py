@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING, cast
 
-from holdfast.model.expr.errors import ExprSyntaxError
-from holdfast.model.expr.lex import END, LITERAL, NAME, OPERATOR, ExprToken, tokenize
-from holdfast.model.expr.nodes import (
+from holdfast.model.expressions.errors import ExprSyntaxError
+from holdfast.model.expressions.lex import END, LITERAL, NAME, OPERATOR, ExprToken, tokenize
+from holdfast.model.expressions.nodes import (
     AllOf,
     AnyOf,
     Choose,
@@ -23,7 +23,7 @@ from holdfast.model.expr.nodes import (
 )
 
 if TYPE_CHECKING:
-    from holdfast.model.expr.resolve import Path
+    from holdfast.model.expressions.resolve import Path
 
 _COMPARISONS = frozenset({"===", "!==", "==", "!=", ">=", "<=", ">", "<", "in"})
 _HINT_AFTER_NAME = {

@@ -6,7 +6,7 @@ import math
 import re
 from typing import NamedTuple
 
-from holdfast.model.expr.errors import ExprSyntaxError
+from holdfast.model.expressions.errors import ExprSyntaxError
 
 END = "end"
 NAME = "name"

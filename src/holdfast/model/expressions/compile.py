@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final, NoReturn, TypeAlias, assert_never
 
 from holdfast.errors import MissingNameError
-from holdfast.model.expr.nodes import (
+from holdfast.model.expressions.nodes import (
     AllOf,
     AnyOf,
     Choose,
@@ -22,8 +22,8 @@ from holdfast.model.expr.nodes import (
     Node,
     Not,
 )
-from holdfast.model.expr.resolve import Path, Resolve
-from holdfast.model.expr.values import (
+from holdfast.model.expressions.resolve import Path, Resolve
+from holdfast.model.expressions.values import (
     MISSING,
     ORDER,
     STRICT_ORDER,
@@ -37,7 +37,7 @@ from holdfast.model.expr.values import (
     strictly_equal,
     truthy,
 )
-from holdfast.model.expr.visit_limit import counted
+from holdfast.model.expressions.visit_limit import counted
 
 Evaluate: TypeAlias = Callable[[Resolve], object]
 Relation: TypeAlias = Callable[[object, object], bool]

@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any, Final, cast
 
 from holdfast.errors import NotComparableError
-from holdfast.model.expr.visit_limit import CHARACTERS, visit
+from holdfast.model.expressions.visit_limit import CHARACTERS, visit
 
 _INCOMPARABLE = (TypeError, ValueError, ArithmeticError, RecursionError)
 _NUMBERS = (int, float, Decimal)

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias, cast
 
 import msgspec
 
-from holdfast.model.expr.values import MISSING
+from holdfast.model.expressions.values import MISSING
 from holdfast.types.value import BlobRef
 
 Path: TypeAlias = tuple[str, ...]

@@ -30,10 +30,10 @@ without an order.
 
 from __future__ import annotations
 
-from holdfast.model.expr.errors import ExprSyntaxError
-from holdfast.model.expr.expr import MAX_DEPTH, MAX_LENGTH, Expr, compile_expr
-from holdfast.model.expr.nodes import required_names
-from holdfast.model.expr.resolve import (
+from holdfast.model.expressions.errors import ExprSyntaxError
+from holdfast.model.expressions.expression import MAX_DEPTH, MAX_LENGTH, Expr, compile_expr
+from holdfast.model.expressions.nodes import required_names
+from holdfast.model.expressions.resolve import (
     PARTITIONS,
     Path,
     Resolve,
@@ -42,7 +42,7 @@ from holdfast.model.expr.resolve import (
     partition_resolver,
     walk,
 )
-from holdfast.model.expr.values import MISSING, Missing, truthy
+from holdfast.model.expressions.values import MISSING, Missing, truthy
 
 __all__ = [
     "MAX_DEPTH",

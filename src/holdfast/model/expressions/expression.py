@@ -2,13 +2,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from holdfast.model.expr.compile import Evaluate, closure
-from holdfast.model.expr.errors import ExprSyntaxError
-from holdfast.model.expr.nodes import Node, names_in, spell
-from holdfast.model.expr.parse import parse
+from holdfast.model.expressions.compile import Evaluate, closure
+from holdfast.model.expressions.errors import ExprSyntaxError
+from holdfast.model.expressions.nodes import Node, names_in, spell
+from holdfast.model.expressions.parse import parse
 
 if TYPE_CHECKING:
-    from holdfast.model.expr.resolve import Path, Resolve
+    from holdfast.model.expressions.resolve import Path, Resolve
 
 MAX_LENGTH: Final = 10_000
 MAX_DEPTH: Final = 100

@@ -229,7 +229,7 @@ EXITS: Final = {
     "holds/egress.py": "resolves addresses for http_post.py",
     "holds/notify/apprise_bridge.py": "notices: notify/channel.py masks each",
     "holds/notify/http_post.py": "notices: notify/channel.py masks each; judges: policies/webhook_judge.py",
-    "holds/notify/smtp.py": "notices: notify/channel.py masks each",
+    "holds/notify/mail.py": "notices: notify/channel.py masks each",
     "integrations/langgraph/ownership.py": "the name of this machine, in the claim of a thread",
     "integrations/mcp/bridge.py": "passes on what a server answered",
     "integrations/mcp/http.py": "answers: mcp/server.py and mcp/resources.py mask each",

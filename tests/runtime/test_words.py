@@ -17,7 +17,7 @@ pytestmark = pytest.mark.anyio
 OPTIONS = [
     {"id": "approve", "label": "Yes, pay"},
     {"id": "reject", "label": "No"},
-    {"id": "no", "label": "approve"},
+    {"id": "later", "label": "Ask again"},
 ]
 
 
@@ -28,7 +28,9 @@ OPTIONS = [
         ("approve", "approve"),
         (" Approve ", "approve"),
         ("yes, PAY", "approve"),
-        ("NO", "no"),
+        ("NO", "reject"),
+        ("later", "later"),
+        ("ask AGAIN", "later"),
         ("reject", "reject"),
     ],
 )

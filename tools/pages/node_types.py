@@ -103,7 +103,8 @@ def _type(kind: Any) -> str:
     if origin is dict:
         return f"a mapping: {_type(args[1])}"
     if args and all(isinstance(each, (str, int)) for each in args):
-        return ", ".join(f"`{each}`" for each in args)
+        # Sorted: `Literal["low", "high"] | None` is the one that was made first in the process, in any order.
+        return ", ".join(f"`{each}`" for each in sorted(args, key=str))
     if args:
         return " or ".join(_type(each) for each in args if each not in (type(None), msgspec.UnsetType))
     if isinstance(kind, EnumMeta):

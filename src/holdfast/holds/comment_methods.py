@@ -12,7 +12,6 @@ from holdfast.holds.actions.context import HoldContext
 from holdfast.holds.actions.submission import Submission, read_draft
 from holdfast.types.clock import instant
 from holdfast.types.hold import Note
-from holdfast.types.ids import HoldId
 from holdfast.types.terms import Actor
 
 if TYPE_CHECKING:
@@ -103,7 +102,7 @@ class CommentMethods:
 
         await snooze.snooze(self.ctx, actor, hold, self._instant(until))
 
-    async def snoozed_until(self, actor: Actor, hold: HoldId) -> int | None:
+    async def snoozed_until(self, actor: Actor, hold: str) -> int | None:
         """Until when the actor has snoozed it; None if they have not."""
         from holdfast.holds.actions import snooze
 

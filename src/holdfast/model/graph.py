@@ -224,7 +224,7 @@ class Edge(msgspec.Struct, frozen=True, kw_only=True):
     label: str = ""
     weight: int = 0
     language: str | msgspec.UnsetType = msgspec.UNSET
-    """Language of its condition: `clauses` (see `model.pipeline_conditions`); unset: `model.expr`."""
+    """Language of its condition: `clauses` (see `model.pipeline_conditions`); unset: `model.expressions`."""
     leads: str | msgspec.UnsetType = msgspec.UNSET
     """For an edge that ends a branch: the node after it, by whose name it is chosen."""
     restart: bool | msgspec.UnsetType = msgspec.UNSET

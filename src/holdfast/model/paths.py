@@ -29,7 +29,7 @@ def resolver(
     tree: FrameTree, frame: int, extra: dict[str, Any] | None = None, *, records: bool = True
 ) -> Resolve:
     """How conditions and templates read the state as a frame sees it: a bare name is scratch, then input.
-    `records`: see `model.expr.walk`."""
+    `records`: see `model.expressions.walk`."""
 
     def resolve(path: Path) -> object:
         parts, first = path, path[0]

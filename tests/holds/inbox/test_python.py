@@ -97,7 +97,9 @@ async def _talks(holds: Any, hold: str) -> None:
     await holds.unwatch(DANA, hold)
     await holds.snooze(DANA, hold, timedelta(hours=4))
     assert await holds.count(DANA, view="mine") == 0
+    assert await holds.snoozed_until(DANA, hold) is not None
     await holds.unsnooze(DANA, hold)
+    assert await holds.snoozed_until(DANA, hold) is None
     assert await holds.count(DANA, view="mine") == 1
 
 

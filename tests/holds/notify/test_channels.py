@@ -13,8 +13,8 @@ from holdfast.holds.directory.absence import Away
 from holdfast.holds.directory.base import Circle, Person
 from holdfast.holds.egress import Egress
 from holdfast.holds.notify.apprise_bridge import AppriseChannel
+from holdfast.holds.notify.mail import MailServer, Smtp
 from holdfast.holds.notify.slack import Slack
-from holdfast.holds.notify.smtp import MailServer, Smtp
 from holdfast.holds.notify.teams import Teams
 from holdfast.holds.notify.webhook import Webhook, is_signed, secret_of
 from holdfast.testing.clock import FakeClock

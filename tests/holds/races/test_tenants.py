@@ -69,6 +69,7 @@ ON_A_HOLD: dict[str, Call] = {
     "watch": lambda s, who, hold: s.watch(who, hold),
     "unwatch": lambda s, who, hold: s.unwatch(who, hold),
     "snooze": lambda s, who, hold: s.snooze(who, hold, s.store.now() + 10**9),
+    "snoozed_until": lambda s, who, hold: s.snoozed_until(who, hold),
     "unsnooze": lambda s, who, hold: s.unsnooze(who, hold),
     "seen": lambda s, who, hold: s.seen(who, hold),
     "attach": lambda s, who, hold: s.attach(who, hold, "paper", "a.txt", b"text"),

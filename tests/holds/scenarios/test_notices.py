@@ -11,9 +11,9 @@ from holdfast import Away, Flow, Holdfast, Person
 from holdfast.errors import EgressError
 from holdfast.holds.directory.stored import TableDirectory
 from holdfast.holds.egress import Egress, target_of
+from holdfast.holds.notify.mail import mail_addresses
 from holdfast.holds.notify.recipients import recipients_of
 from holdfast.holds.notify.settings import SlackSpec
-from holdfast.holds.notify.smtp import mail_addresses
 from holdfast.testing.clock import FakeClock
 from holdfast.types.hold import HoldRow
 from holdfast.types.outbox import OutboxRow, OutboxState

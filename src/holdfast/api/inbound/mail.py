@@ -146,7 +146,7 @@ class MailReceiver:
     async def _answer(self, letter: MailMessage, row: HoldRow, words: str) -> None:
         """By the channel that could have sent the question. If it is unavailable, the reply is not processed
         again: it decided nothing."""
-        from holdfast.holds.notify.smtp import Smtp
+        from holdfast.holds.notify.mail import Smtp
 
         found = [] if self.channels is None else await self.channels.of(row.tenant)
         mail = next((each for each in found if isinstance(each, Smtp)), None)

@@ -1,4 +1,4 @@
-"""Runs: create, list, show, cancel, steer, resume, fork, rewind, and answer."""
+"""Runs: create, show, cancel, steer, resume, fork, rewind, and answer."""
 
 from __future__ import annotations
 

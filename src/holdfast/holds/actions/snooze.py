@@ -10,7 +10,6 @@ from holdfast.holds.actions.context import HoldContext
 from holdfast.holds.permissions.assignees import person_key
 from holdfast.types.clock import iso
 from holdfast.types.hold import HoldChange, HoldRow, Note
-from holdfast.types.ids import HoldId
 from holdfast.types.terms import Actor
 
 
@@ -37,10 +36,11 @@ async def unsnooze(ctx: HoldContext, actor: Actor, hold: str) -> None:
     await _unmark(ctx, actor, hold, "snooze", "unsnoozed")
 
 
-async def snoozed_until(ctx: HoldContext, actor: Actor, hold: HoldId) -> int | None:
+async def snoozed_until(ctx: HoldContext, actor: Actor, hold: str) -> int | None:
     """None: the actor has not snoozed it."""
+    row = await load(ctx, actor, hold)
     slot = person_key(actor.id)
-    notes = await ctx.store.hold_notes(hold, kinds=("snooze",))
+    notes = await ctx.store.hold_notes(row.id, kinds=("snooze",))
     return next((note.until for note in notes if note.slot == slot), None)
 
 

@@ -124,7 +124,7 @@ def _hook(spec: TenantSpec, scope: ChannelScope, egress: Egress, clock: Clock) -
 
 
 def _mail(spec: SmtpSpec, clock: Clock, directory: Directory | None) -> Channel:
-    from holdfast.holds.notify.smtp import MailServer, Smtp
+    from holdfast.holds.notify.mail import MailServer, Smtp
 
     fields = ("host", "port", "security", "user", "password", "timeout", "ca")
     server = MailServer(**{name: getattr(spec, name) for name in fields})

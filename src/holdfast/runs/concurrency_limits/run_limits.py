@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from holdfast.errors import InputError, LimitReachedError, StateError
-from holdfast.model.expr import MISSING, PARTITIONS, Path, walk
+from holdfast.model.expressions import MISSING, PARTITIONS, Path, walk
 from holdfast.model.program import Program
 from holdfast.model.template import TemplateRenderError, as_text, compile_template
 from holdfast.store.protocols import Store

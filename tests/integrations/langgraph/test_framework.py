@@ -9,6 +9,7 @@ import sys
 import tarfile
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,7 +32,9 @@ def framework(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run(words, check=True, stdin=subprocess.DEVNULL)
     with tarfile.open(place / f"{name}.tar.gz") as archive:
         wanted = [each for each in archive if each.name.startswith(f"{name}/tests/")]
-        archive.extractall(place, wanted, filter="data")
+        # Python before 3.11.4 has no filters.
+        safely: Any = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+        archive.extractall(place, wanted, **safely)
     savers = place / name / "tests" / "conftest_checkpointer.py"
     added = SAVERS.read_text().replace("from __future__ import annotations\n", "")
     savers.write_text(f"from __future__ import annotations\n{savers.read_text()}\n{added}")

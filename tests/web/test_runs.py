@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from time import monotonic
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Page, Route, expect
 
+from tests.deadlines import HANG
 from tests.web.conftest import Opener, WebServer, inspect, picture
 
 pytestmark = pytest.mark.xdist_group("web-2")
@@ -547,9 +549,15 @@ def test_an_edited_state_stays_in_the_dialog_while_the_run_moves_on(
     page.get_by_role("button", name="Fork").click()
     dialog.get_by_role("button", name="Edit the state").click()
     dialog.get_by_label("Account").fill("4500")
+    before = server.api("GET", f"/v1/runs/{run}")["head"]
     server.api("POST", f"/v1/runs/{run}/resume")
     expect(dialog).to_contain_text("The run has changed since you opened this.")
     expect(dialog.get_by_label("Account")).to_have_value("4500")
+    # It has failed again, and the dialog is about that.
+    until = monotonic() + HANG
+    while (now := server.api("GET", f"/v1/runs/{run}"))["status"] != "failed" or now["head"] == before:
+        assert monotonic() < until, now
+    expect(page.locator("#record")).to_have_attribute("max", str(now["head"]))
     dialog.get_by_role("button", name="Fork").click()
     expect(page).not_to_have_url(re.compile(run))
     expect(page.get_by_text("Completed", exact=True)).to_be_visible()

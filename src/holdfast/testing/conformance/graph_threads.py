@@ -338,7 +338,11 @@ class GraphThreadSuite:
             assert set(await stored(kit, n, 99, thread=name)) - {99} == (set() if n == 1 else {n})
         found = await kit.store.graph_checkpoint("t", "t3", "")
         assert found is not None
-        assert [(w.idx, w.data) for w in found.writes] == [(-1, b"e"), (0, b"w")]
+        # The first write of a number stays; which of two at once is first, no one says.
+        assert [(w.idx, w.data) for w in found.writes] in (
+            [(-1, b"e"), (0, b"w")],
+            [(-1, b"e"), (0, b"x")],
+        )
 
     @pytest.mark.covers("IN-12", "IN-22")
     async def test_what_a_former_owner_writes_at_once_does_not_replace_what_the_owner_writes(

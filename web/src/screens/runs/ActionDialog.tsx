@@ -39,15 +39,15 @@ export function ActionDialog({ run, action, record: given, onClose }: DialogProp
       {preview.isPending ? <Skeleton rows={2} /> : null}
       {preview.isError ? <Problem error={preview.error} onRetry={() => void preview.refetch()} /> : null}
       {preview.data ? (
-        <Act run={run} action={action} preview={preview.data} onAgain={() => void preview.refetch()} onClose={onClose} />
+        <Act run={run} action={action} preview={preview.data} isOld={preview.isPlaceholderData} onAgain={() => void preview.refetch()} onClose={onClose} />
       ) : null}
     </Dialog>
   );
 }
 
-type ActProps = { run: Run; action: RunAction; preview: ActionPreview; onAgain: () => void; onClose: () => void };
+type ActProps = { run: Run; action: RunAction; preview: ActionPreview; isOld: boolean; onAgain: () => void; onClose: () => void };
 
-function Act({ run, action, preview, onAgain, onClose }: ActProps) {
+function Act({ run, action, preview, isOld, onAgain, onClose }: ActProps) {
   const client = useQueryClient();
   const navigate = useNavigate();
   const [patch, setPatch] = useState<Patch | null>(NO_PATCH);
@@ -72,7 +72,7 @@ function Act({ run, action, preview, onAgain, onClose }: ActProps) {
   const needsAssent = repeated.length > 0;
   const isEdited = patch !== null && Object.keys(patch.scratch).length > 0;
   const hasMoved = failure?.kind === "changed";
-  const isReady = patch !== null && patch.removed.length === 0 && (!needsAssent || agreed) && !hasMoved;
+  const isReady = patch !== null && patch.removed.length === 0 && (!needsAssent || agreed) && !hasMoved && !isOld;
   const edit = (next: Patch | null, wrong: Faults) => {
     setPatch(next);
     setFaults(wrong);

@@ -29,8 +29,7 @@ def checksum(old: bytes, old_crc: int, parts: Sequence[tuple[int, int] | bytes])
         start, end = part
         if end != len(old) or start > end - start:
             return None
-        rest = old_crc ^ _moved_on(zlib.crc32(old[:start]), end - start)
-        crc = _moved_on(crc, end - start) ^ rest
+        crc = _moved_on(crc ^ zlib.crc32(old[:start]), end - start) ^ old_crc
     return crc
 
 

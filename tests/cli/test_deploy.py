@@ -47,7 +47,7 @@ def test_deployed_document_is_run_by_its_name_on_a_worker_without_files(cli: Cli
     assert cli("worker", "--until-idle").code == 0
     assert cli("show", started.json["id"], "--json").json["run"]["status"] == "pending_input"
     # It needs no code: its graph is in the store.
-    (code,) = (each for each in cli("doctor", "--json").json["findings"] if each["check"] == "code")
+    (code,) = (each for each in cli("doctor", "--json").json["findings"] if each["check"] == "flow code")
     assert code["state"] == "ok"
     assert "code is unknown" not in cli("flows", "list").out
     assert [each["current"] for each in cli("flows", "list", "--json").items] == [True]

@@ -39,8 +39,8 @@ def test_doctor_finds_nothing_when_everything_is_well(cli: Cli, waiting: str, wo
     assert "All checks passed." in said.out
     found = findings(cli, *words)
     assert set(found) >= {
-        "versions", "settings", "room", "store", "schema", "structure", "keys", "blobs", "leases", "journals",
-        "code", "answers", "timers",
+        "versions", "settings", "disk", "store", "schema", "integrity", "keys", "blobs", "leases", "journals",
+        "flow code", "answers", "timers",
     }  # fmt: skip
     assert {finding["state"] for finding in found.values()} == {"ok"}
 
@@ -103,12 +103,12 @@ def test_doctor_names_runs_that_nobody_here_can_serve(cli: Cli, refund: str, wai
     file = Path(refund)
     file.write_text(file.read_text().replace('"approve", prompt', '"confirm", prompt'))
     sys.modules.pop(file.stem, None)
-    found = findings(cli)["code"]
+    found = findings(cli)["flow code"]
     assert found["state"] == "warn"
     assert "1 of refund g1-" in found["about"][0]
     assert "has another version now" in found["about"][0]
     Path(f"{STORE}-flows.json").unlink()
-    assert "location of its code is unknown" in findings(cli)["code"]["about"][0]
+    assert "location of its code is unknown" in findings(cli)["flow code"]["about"][0]
 
 
 @pytest.mark.covers("TOOL-CLI-19", "RM-5")
@@ -135,7 +135,7 @@ def test_doctor_looks_at_settings_and_room(cli: Cli, waiting: str, monkeypatch: 
     for free, state in ((10 << 20, "fail"), (500 << 20, "warn")):
         usage = SimpleNamespace(free=free)
         monkeypatch.setattr("shutil.disk_usage", lambda _path, usage=usage: usage)
-        assert findings(cli)["room"]["state"] == state
+        assert findings(cli)["disk"]["state"] == state
 
 
 @pytest.mark.covers("TOOL-CLI-19")
@@ -151,8 +151,8 @@ def test_doctor_finds_a_torn_file_when_it_looks_deep(cli: Cli, refund: str) -> N
     data[(root - 1) * size : root * size] = b"\xff" * size
     file.write_bytes(data)
     found = findings(cli, "--deep")
-    assert found["structure"]["state"] == "fail"
-    assert found["structure"]["about"]
+    assert found["integrity"]["state"] == "fail"
+    assert found["integrity"]["about"]
 
 
 @pytest.mark.covers("TOOL-CLI-19", "D-38")

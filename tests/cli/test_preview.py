@@ -18,7 +18,7 @@ def test_preview_shows_each_option_and_decides_nothing(cli: Cli, refund: str) ->
     said = cli("preview", hold)
     assert said.code == 0, said
     assert said.out.splitlines()[0] == "Refund 200?"
-    assert "Does pay (external, guarded by the key A17). Unknown from here." in said.out
+    assert "Runs pay (external, key A17). The preview ends here: its result is not known." in said.out
     assert "The run completes." in said.out
     found = cli("preview", run, "--json").json
     assert {each["option"]: [e["kind"] for e in each["entries"]] for each in found["options"]} == {
@@ -40,7 +40,7 @@ def test_preview_without_the_code_says_what_it_cannot_know(cli: Cli, refund: str
     # A move to another machine: the place of the code is not known there.
     next(Path(".holdfast").glob("*-flows.json")).unlink()
     assert "no code of this node is loaded here (pay)" in cli("preview", hold).out
-    assert "Does pay" in cli("preview", hold, refund).out
+    assert "Runs pay" in cli("preview", hold, refund).out
 
 
 @pytest.mark.covers("WEB-PREVIEW")
@@ -51,4 +51,4 @@ def test_preview_takes_the_flow_of_the_run_from_a_file_with_several(cli: Cli, re
     hold = cli("holds", "list", "--json").items[0]["id"]
     said = cli("preview", hold, refund)
     assert said.code == 0, said.err
-    assert "Does pay" in said.out
+    assert "Runs pay" in said.out

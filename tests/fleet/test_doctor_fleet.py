@@ -63,15 +63,17 @@ async def test_doctor_tells_of_silent_workers_wrong_clocks_and_versions_nobody_s
             row("wrong", skew=-3 * MICROS, versions={"other": "jobs"}), 60 * MICROS
         )
         found = await findings(address)
-        assert {found[name]["state"] for name in ("workers", "clocks", "carried", "code")} == {"warn"}
+        assert {found[name]["state"] for name in ("workers", "clocks", "flow versions", "flow code")} == {
+            "warn"
+        }
         assert found["releases"]["state"] == "ok"
         assert found["workers"]["said"].startswith("1 worker is alive, 1 died without shutting down")
         assert found["workers"]["about"][0].startswith("lost: pid 9 on afar")
         assert found["clocks"]["about"] == ["wrong on afar: 3.0 s behind"]
-        assert found["carried"]["about"][0].startswith("1 of jobs ")
+        assert found["flow versions"]["about"][0].startswith("1 of jobs ")
         async with Worker(crew.flow("jobs"), on=hf, lanes=["nobody"]):
             found = await findings(address)
-    assert {found[name]["state"] for name in ("carried", "code", "releases")} == {"ok"}
+    assert {found[name]["state"] for name in ("flow versions", "flow code", "releases")} == {"ok"}
     assert "different releases" in found["releases"]["said"]
 
 

@@ -117,9 +117,9 @@ async def test_every_view_says_what_waits_and_what_is_unserved(tmp_path: Any) ->
     assert [(each["lane"], each["flow"]) for each in seen["unserved"]["lanes"]] == [("night", "served")]
     assert [each["flow"] for each in seen["unserved"]["versions"]] == ["other"]
     assert seen["unserved"]["schedules"] == [{"flow": "other", "schedules": 1}]
-    assert found["waits"]["said"].startswith("1 runs sleep, 0 wait for input")
+    assert found["waiting"]["said"].startswith("1 runs sleep, 0 wait for input")
     assert (found["lanes"]["state"], found["lanes"]["about"]) == ("warn", ["1 in lane night"])
-    assert (found["carried"]["state"], found["schedules"]["state"]) == ("warn", "warn")
+    assert (found["flow versions"]["state"], found["schedules"]["state"]) == ("warn", "warn")
     assert samples["holdfast_timers", ""] == 1
     assert samples["holdfast_unserved_runs", "served"] == 1
     assert samples["holdfast_unserved_runs", "other"] == 1

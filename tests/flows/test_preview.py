@@ -253,7 +253,7 @@ async def test_only_missing_fields_that_decide_what_happens_are_named(tmp_path: 
         plain.edge("ask", "book", when="decision == 'book'")
         plain.edge("ask", "check", when="decision == 'check'")
         found = texts(await (await hf.service()).preview(await asked(hf, plain)))
-        assert found["book"] == ["Does book (write). Unknown from here."]
+        assert found["book"] == ["Runs book (write). The preview ends here: its result is not known."]
         # Code may read any of them.
         assert found["check"] == ["Runs check.", "Depends on account, tax."]
 
@@ -311,7 +311,9 @@ async def test_an_endless_loop_is_followed_for_a_while_and_told_in_few_lines(tmp
     assert len(found) < 110
     assert [entry.text for entry in found[:3]] == ["Runs count.", "Runs look.", "Runs count."]
     assert found[-2].text.endswith("more steps without outside effects.")
-    assert found[-1].text == "Unknown from here: it has more than the 2000 records that a preview follows."
+    assert (
+        found[-1].text == "The preview ends here: it has more than the 2000 records that a preview follows."
+    )
 
 
 async def test_effects_after_many_steps_are_told_and_of_very_many_the_first(tmp_path: Path) -> None:

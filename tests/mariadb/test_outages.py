@@ -145,7 +145,7 @@ async def test_weak_setting_is_reported_by_doctor(own: str, server: MariadbServe
     await (await open_store(own)).close()
     found = await asyncio.to_thread(doctor, own)
     assert found["durability"]["state"] == "ok"
-    assert "mariadb-check" in str(found["structure"])
+    assert "mariadb-check" in str(found["integrity"])
     mariadb.execute("SET GLOBAL innodb_flush_log_at_trx_commit = 2", server.address)
     try:
         finding = (await asyncio.to_thread(doctor, own))["durability"]

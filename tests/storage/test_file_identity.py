@@ -302,7 +302,7 @@ async def test_worker_stops_when_an_older_backup_is_copied_into_its_file(
             async with asyncio.timeout(HANG):
                 await worker.serve()
     if noticed_by == "another process":
-        assert (await findings(f"sqlite:{file}"))["identity"]["state"] == "fail"
+        assert (await findings(f"sqlite:{file}"))["file"]["state"] == "fail"
 
 
 def emptied_while_closed(file: Path) -> None:
@@ -324,15 +324,15 @@ async def test_doctor_says_that_the_file_went_back_until_its_mark_is_deleted(
     await with_history(file)
     await with_history(tmp_path / "other.db", runs=9)
     shutil.copy(tmp_path / "other.db", file.with_suffix(".other"))
-    assert (await findings(f"sqlite:{file}"))["identity"]["state"] == "ok"
+    assert (await findings(f"sqlite:{file}"))["file"]["state"] == "ok"
     fault(file)
     for _twice in range(2):
-        found = (await findings(f"sqlite:{file}"))["identity"]
+        found = (await findings(f"sqlite:{file}"))["file"]
         assert found["state"] == "fail"
         assert "h.db-mark" in found["todo"]
     assert "went back" in caplog.text
     mark_of(file).unlink()
-    assert (await findings(f"sqlite:{file}"))["identity"]["state"] == "ok"
+    assert (await findings(f"sqlite:{file}"))["file"]["state"] == "ok"
 
 
 @pytest.mark.covers("SAFE-STORE-02")
@@ -348,7 +348,7 @@ async def test_doctor_says_that_a_write_ahead_log_was_deleted_after_a_crash(tmp_
     for ending in ("", "-mark"):  # what is left of it without its log
         shutil.copy(f"{live}{ending}", f"{file}{ending}")
     await store.close()
-    found = (await findings(f"sqlite:{file}"))["identity"]
+    found = (await findings(f"sqlite:{file}"))["file"]
     assert (found["state"], "had 2 before" in found["said"]) == ("fail", True)
 
 
@@ -362,7 +362,7 @@ async def test_file_that_was_deleted_on_purpose_begins_anew(tmp_path: Path) -> N
     await with_history(file, runs=3)
     file.unlink()
     await with_history(file)
-    assert (await findings(f"sqlite:{file}"))["identity"]["state"] == "ok"
+    assert (await findings(f"sqlite:{file}"))["file"]["state"] == "ok"
     mark = json.loads(mark_of(file).read_bytes())
     assert mark["position"]["runs"] == 1
 
@@ -371,4 +371,4 @@ async def test_store_opens_where_no_mark_can_be_written_or_read(tmp_path: Path) 
     file = tmp_path / "h.db"
     mark_of(file).mkdir()
     await with_history(file)
-    assert (await findings(f"sqlite:{file}"))["identity"]["state"] == "ok"
+    assert (await findings(f"sqlite:{file}"))["file"]["state"] == "ok"

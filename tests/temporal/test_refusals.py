@@ -104,7 +104,8 @@ async def test_store_that_workers_cannot_share_is_refused(tmp_path: Path) -> Non
 @pytest.mark.covers("TD-41")
 async def test_server_that_is_away_and_an_unknown_namespace_are_named() -> None:
     (port,) = free_ports(1)
-    with pytest.raises(EngineError, match=f"the cluster at 127.0.0.1:{port} does not answer"):
+    why = f"the cluster at 127.0.0.1:{port} does not answer: Connection refused"
+    with pytest.raises(EngineError, match=why):
         await Cluster(parse_address(f"temporal://127.0.0.1:{port}/default")).connect()
     server = temporal.own()
     with pytest.raises(EngineError, match="has no namespace 'nowhere'"):

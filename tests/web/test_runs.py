@@ -76,7 +76,9 @@ def test_a_failed_run_is_traced_back_and_forked_with_another_state(
     dialog.get_by_label("Account").fill("4300")
     expect(dialog).to_contain_text("The lines above are what this run did.")
     way = dialog.get_by_role("region", name="Path of the new run").get_by_role("listitem")
-    expect(way).to_have_text(["Does step 'find_account' of pay (read). Unknown from here."])
+    expect(way).to_have_text(
+        ["Runs step 'find_account' of pay (read). The preview ends here: its result is not known."]
+    )
     expect(dialog.locator("ins")).to_have_text("4300")
     inspect(page, "run-fork")
     dialog.get_by_role("button", name="Show as JSON").click()

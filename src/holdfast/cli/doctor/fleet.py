@@ -49,9 +49,11 @@ async def runs_without_means(service: RunService, live: list[RunRow]) -> Finding
     """Runs of pipelines that need what no live worker has."""
     missing = Counter((await missing_means(service.store, live)).values())
     if not missing:
-        return Finding("means", OK, "no run waits for a worker with a backend, handler, provider or tool")
+        return Finding(
+            "requirements", OK, "no run waits for a worker with a backend, handler, provider or tool"
+        )
     return Finding(
-        "means",
+        "requirements",
         WARN,
         f"{missing.total()} runs need a backend, handler, provider or tool that no live worker has",
         f"start a worker that has it: {means_for(word for words in sorted(missing) for word in words)}",
@@ -62,13 +64,15 @@ async def runs_without_means(service: RunService, live: list[RunRow]) -> Finding
 def unserved_runs(live: list[RunRow], versions: set[str] | None) -> Finding:
     """A run is pinned to the version it was started on (D-34): a worker must have that code."""
     if versions is None:
-        return Finding("carried", OK, "no worker is alive; `holdfast run` and `holdfast resume` advance runs")
+        return Finding(
+            "flow versions", OK, "no worker is alive; `holdfast run` and `holdfast resume` advance runs"
+        )
     coded = [row for row in live if dialect_of(row.version) == CODED]  # for others see `runs_without_means`
     counts = Counter((row.flow, row.version) for row in coded if row.version not in versions)
     if not counts:
-        return Finding("carried", OK, f"live workers serve the versions of all {len(live)} active runs")
+        return Finding("flow versions", OK, f"live workers serve the versions of all {len(live)} active runs")
     return Finding(
-        "carried",
+        "flow versions",
         WARN,
         f"{counts.total()} active runs are on a version that no worker serves",
         "start a worker with that code, or see `holdfast flows check NEW` and move them",
@@ -83,9 +87,9 @@ def _waits(figures: FleetFigures, alive: list[WorkerRow]) -> Finding:
     hot = sum(row.hot for row in alive)
     text = f"{asleep} runs sleep, {asked} wait for input, {hot} wait in memory; {figures.timers} timers{ends}"
     if not figures.suspects:
-        return Finding("waits", OK, text)
+        return Finding("waiting", OK, text)
     return Finding(
-        "waits",
+        "waiting",
         WARN,
         f"{text}; {figures.suspects} suspects wait for, or have, a worker of their own",
         "their workers died: `holdfast show RUN` and `holdfast dead show RUN` say where",

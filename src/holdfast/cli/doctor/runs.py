@@ -105,13 +105,15 @@ async def _code(service: RunService, live: list[RunRow], store: str | None, vers
         if row.version not in versions and not sources.of(row.version).here:
             counts[row.flow, row.version] = counts.get((row.flow, row.version), 0) + 1
     if not counts:
-        return Finding("code", OK, f"the code of all {len(live)} active runs is here or on a live worker")
+        return Finding(
+            "flow code", OK, f"the code of all {len(live)} active runs is here or on a live worker"
+        )
     about = [
         f"{count} of {flow} {version_text(names.get(version, ''), version)}: {sources.of(version).why}"
         for (flow, version), count in counts.items()
     ]
     return Finding(
-        "code",
+        "flow code",
         WARN,
         f"{sum(counts.values())} active runs are on a version without code here: they cannot be resumed here",
         "load that code (`holdfast worker FILE`), or see `holdfast flows check NEW`",

@@ -143,10 +143,10 @@ def _room(file: Path) -> Finding:
     free = shutil.disk_usage(folder).free
     text = f"{free // _MB:,} MB are free in {folder}"
     if free < _TOO_LOW:
-        return Finding("room", FAIL, text, "make room: a full disk stops every run; `holdfast prune` helps")
+        return Finding("disk", FAIL, text, "make room: a full disk stops every run; `holdfast prune` helps")
     if free < _LOW:
-        return Finding("room", WARN, text, "make room before runs stop; `holdfast prune` helps")
-    return Finding("room", OK, text)
+        return Finding("disk", WARN, text, "make room before runs stop; `holdfast prune` helps")
+    return Finding("disk", OK, text)
 
 
 # ---------------------------------------------------------------------- the store
@@ -181,9 +181,9 @@ def _schema(facts: StoreFacts) -> Finding:
 def _identity(facts: StoreFacts, file: Path) -> Finding:
     """By the mark beside the file: a deleted -wal, an emptied file, an older backup."""
     if not facts.went_back:
-        return Finding("identity", OK, "the file has everything that is recorded in its mark file")
+        return Finding("file", OK, "the file has everything that is recorded in its mark file")
     return Finding(
-        "identity",
+        "file",
         FAIL,
         f"the file lacks data that was acknowledged: {facts.went_back}",
         "restore a newer backup; steps after it may be repeated. If this is the file that you want, delete "
@@ -198,10 +198,12 @@ def _drift(facts: StoreFacts) -> Finding:
     if grave:
         text = f"{len(grave)} parts of the schema differ from what Holdfast created"
         todo = "see the fix for each, or ask the administrator who changed it"
-        return Finding("drift", FAIL, text, todo, lines)
+        return Finding("schema drift", FAIL, text, todo, lines)
     if lines:
-        return Finding("drift", OK, "the schema is as Holdfast created it, with additions", "", few(lines))
-    return Finding("drift", OK, "the schema is as Holdfast created it")
+        return Finding(
+            "schema drift", OK, "the schema is as Holdfast created it, with additions", "", few(lines)
+        )
+    return Finding("schema drift", OK, "the schema is as Holdfast created it")
 
 
 def _structure(facts: StoreFacts, address: str, *, deep: bool, is_file: bool) -> Finding:
@@ -210,18 +212,18 @@ def _structure(facts: StoreFacts, address: str, *, deep: bool, is_file: bool) ->
         if facts.problems:
             page = "mariadb.md" if is_mariadb else "postgresql.md"
             todo = f"see docs/how-to/{page}, or restore a backup"
-            return Finding("structure", FAIL, "the database has structural problems", todo, facts.problems)
+            return Finding("integrity", FAIL, "the database has structural problems", todo, facts.problems)
         tool = "mariadb-check" if is_mariadb else "pg_amcheck"
-        return Finding("structure", OK, f"managed by the server ({tool} verifies its files)")
+        return Finding("integrity", OK, f"managed by the server ({tool} verifies its files)")
     if facts.problems:
         return Finding(
-            "structure",
+            "integrity",
             FAIL,
             "the database file is damaged",
             "stop all workers, keep a copy of the file, restore a backup",
             few(facts.problems),
         )
-    return Finding("structure", OK, "the file is intact" if deep else "not checked; use --deep")
+    return Finding("integrity", OK, "the file is intact" if deep else "not checked; use --deep")
 
 
 async def _keys(service: RunService) -> Finding:

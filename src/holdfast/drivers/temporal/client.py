@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -95,7 +96,7 @@ class Cluster:
 
     def _away(self, error: Exception) -> EngineError:
         return EngineError(
-            f"the cluster at {self.address.target} does not answer: {_first_line(error)}",
+            f"the cluster at {self.address.target} does not answer: {_reason(error)}.",
             hint="Check the address, and that the server runs. Runs that were created wait in the store.",
         )
 
@@ -149,6 +150,13 @@ class Cluster:
             return await register_attributes(client, address)
         except RuntimeError as error:
             raise self._away(error) from error
+
+
+def _reason(error: BaseException) -> str:
+    """Of a failed connection: the innermost text of what the SDK's transport says."""
+    said = _first_line(error)
+    inner = re.findall(r'(?:message|error): "([^"]+)"', said)
+    return inner[-1] if inner else said.rstrip(".")
 
 
 def _first_line(error: BaseException) -> str:

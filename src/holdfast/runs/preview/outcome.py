@@ -46,7 +46,7 @@ class PreviewEntry(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def unknown(cls, node: str, why: str) -> PreviewEntry:
-        return cls(kind="unknown", node=node, text=f"Unknown from here: {why}.")
+        return cls(kind="unknown", node=node, text=f"The preview ends here: {why}.")
 
     @classmethod
     def depends_on(cls, names: str) -> PreviewEntry:
@@ -145,8 +145,8 @@ def _stopped(name: str, call: StoppedCall) -> PreviewEntry:
     if call.why:
         return PreviewEntry.unknown(name, f"{call.why} ({name})")
     what = f"step {call.step!r} of {name}" if call.step else name
-    guard = f", guarded by the key {call.key}" if call.key else ""
-    then = f" Then possibly: {', '.join(call.then)}." if call.then else ""
+    guard = f", key {call.key}" if call.key else ""
+    then = f" Next may be: {', '.join(call.then)}." if call.then else ""
     return PreviewEntry(
         kind="effect",
         node=name,
@@ -154,7 +154,7 @@ def _stopped(name: str, call: StoppedCall) -> PreviewEntry:
         step=call.step,
         key=call.key,
         then=list(call.then),
-        text=f"Does {what} ({call.effect}{guard}). Unknown from here.{then}",
+        text=f"Runs {what} ({call.effect}{guard}). The preview ends here: its result is not known.{then}",
     )
 
 

@@ -17,8 +17,10 @@ from temporalio.worker import Replayer
 from holdfast import Context, Flow, Holdfast
 from holdfast.checkpoint import encode_body
 from holdfast.checkpoint.keys import EVERYBODY
+from holdfast.drivers.temporal import activities
 from holdfast.drivers.temporal.activities import LARGEST
 from holdfast.drivers.temporal.payload_codec import converter_for
+from holdfast.drivers.temporal.payloads import PROTOCOL
 from holdfast.drivers.temporal.workflow import RunWorkflow
 from holdfast.drivers.temporal.workflow_runner import RUNNER
 from holdfast.runs.collect_blobs import collect_blobs
@@ -210,3 +212,35 @@ async def test_items_of_a_map_are_not_each_given_a_large_input_of_their_run(sqli
         sizes = [each.input.ByteSize() for each in given if each.activity_type.name == "holdfast.node"]
         assert len(sizes) == 100
         assert max(sizes) < 6_000 < len("".join(texts))
+
+
+@pytest.mark.covers("TD-29", "TD-34")
+async def test_worker_of_an_older_release_leaves_what_it_would_misread_to_a_newer_one(
+    sqlite: str, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow, texts = Flow("mixed", effect="pure"), [os.urandom(3000).hex() for _ in range(2)]
+
+    async def shorten(item: str, ctx: Context) -> str:
+        return item[:4] + ctx.run_input["items"][0][:4]
+
+    flow.map("each", over="items", body=shorten, into="short")
+    async with Holdfast(sqlite, engine=engine) as hf, workers(hf, flow, cached=0):
+        monkeypatch.setattr(activities, "PROTOCOL", 3)
+        row, _ = await (await hf.service()).create(flow.program(), {"items": texts})
+        client = await (await engine_of(hf)).client()
+        handle = client.get_workflow_handle(row.id)
+
+        async def refusals() -> list[str]:
+            return [
+                event.activity_task_failed_event_attributes.failure.application_failure_info.type
+                for event in (await handle.fetch_history()).events
+                if event.HasField("activity_task_failed_event_attributes")
+            ]
+
+        while not (found := await refusals()):
+            await asyncio.sleep(0.05)
+        assert found[0] == "UnservedError"
+        monkeypatch.setattr(activities, "PROTOCOL", PROTOCOL)
+        done = await settled(flow, hf, row.id)
+        assert list(done.state["short"]) == [text[:4] + texts[0][:4] for text in texts]
+        await assert_same(hf, row.id)

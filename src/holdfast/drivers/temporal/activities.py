@@ -22,6 +22,7 @@ from holdfast.drivers.temporal.fitted_values import FittedValues
 from holdfast.drivers.temporal.late_reports import LateReports
 from holdfast.drivers.temporal.notes_document import NotesDocument
 from holdfast.drivers.temporal.payloads import (
+    PROTOCOL,
     ExecPlace,
     FitRequest,
     Mail,
@@ -99,6 +100,12 @@ class Activities:
     async def node(self, raw: bytes) -> bytes:
         """Append what was decided, call the handler, and return what it did."""
         call = decode_body(raw, NodeCall)
+        if call.protocol > PROTOCOL:
+            raise ApplicationError(
+                f"the node needs a worker of a newer release (protocol {call.protocol}; this one knows "
+                f"{PROTOCOL}).",
+                type=UNSERVED,
+            )
         async with self._beating(), self._typed_errors():
             try:
                 program, before = await self._open(call.unwritten)

@@ -114,7 +114,7 @@ class Unwritten(FirstUnwritten, array_like=True):
 
 class NodeCall(msgspec.Struct, kw_only=True, omit_defaults=True):
     """`fresh`: no activity of this execution was entered before, and it may be repeated. `apart`: the
-    position is without the input of the run, which the store has."""
+    position is without the input of the run, which the store has. `protocol`: what a worker must know."""
 
     unwritten: Unwritten
     position: bytes
@@ -124,6 +124,7 @@ class NodeCall(msgspec.Struct, kw_only=True, omit_defaults=True):
     probe: bool = False
     fresh: bool = False
     apart: bool = False
+    protocol: int = 1
 
 
 class ExecNote(msgspec.Struct, array_like=True):

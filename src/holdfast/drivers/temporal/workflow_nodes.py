@@ -48,6 +48,7 @@ MAX_LOST: Final = 5
 MAX_EVENTS: Final = 20_000
 APART: Final = 2 * 1024
 """Encoded bytes of a run's input from which its items are not each given it."""
+APART_SINCE: Final = 4  # protocol
 MAX_ACTIVITIES: Final = 500
 """Of one run at a time; further nodes wait in order."""
 UNSERVED: Final = "UnservedError"
@@ -182,7 +183,7 @@ class WorkflowNodes(WorkflowJournal):
         self._entries = entry = self._entries + 1
         try:
             node = self._pos.scope_graph(self._graph, self._pos.scopes[place[0]]).nodes[place[1]]
-            drafts = list(self._drafts)
+            drafts, apart = list(self._drafts), bool(place[0]) and self._is_input_apart()
             call = NodeCall(
                 unwritten=self._unwritten(drafts),
                 position=self._dump_view(self._view(execution)),
@@ -191,7 +192,8 @@ class WorkflowNodes(WorkflowJournal):
                 entry=entry,
                 probe=probe,
                 fresh=not probe and self._is_fresh(execution, node),
-                apart=bool(place[0]) and self._is_input_apart(),
+                apart=apart,
+                protocol=APART_SINCE if apart else 1,
             )
             limit = timedelta(microseconds=node.timeout + 60_000_000) if node.timeout else FOREVER
             raw: bytes = await workflow.execute_activity(
@@ -243,7 +245,7 @@ class WorkflowNodes(WorkflowJournal):
     def _is_input_apart(self) -> bool:
         if self._apart is None:
             given = self._pos.scopes[""].tree.see(0, "input")
-            self._apart = self._start.protocol >= 4 and len(self._wire.dump(given)) > APART
+            self._apart = self._start.protocol >= APART_SINCE and len(self._wire.dump(given)) > APART
         return self._apart
 
     def _returned(self, place: Place, visit: int, reply: NodeReply) -> None:

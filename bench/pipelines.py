@@ -19,9 +19,9 @@ from bench.worktrees import worktree_lines
 from holdfast import Holdfast, Outcome
 from holdfast.attractor.runner import Runner
 from holdfast.frontends.dot.diagnostics import DiagnosticSeverity
-from holdfast.frontends.dot.lint import validate
 from holdfast.frontends.dot.lower import lower
 from holdfast.frontends.dot.parse import parse
+from holdfast.frontends.dot.validate import validate
 from holdfast.model.fingerprint import graph_fingerprint
 from holdfast.model.graph import Graph
 from holdfast.model.program import NodeHandler, Program

@@ -11,9 +11,9 @@ import pytest
 from holdfast.errors import PipelineInvalidError
 from holdfast.frontends.dot.diagnostics import Diagnostic, DiagnosticSeverity
 from holdfast.frontends.dot.document import Link, Pipeline, Stage
-from holdfast.frontends.dot.lint import validate, validate_or_raise
 from holdfast.frontends.dot.parse import parse
 from holdfast.frontends.dot.rules import FIDELITIES
+from holdfast.frontends.dot.validate import validate, validate_or_raise
 
 ENDS = "start [shape=Mdiamond]; exit [shape=Msquare];"
 

@@ -16,9 +16,9 @@ from holdfast.attractor.outcome import StageOutcome
 from holdfast.attractor.runner import PipelineResult, Runner
 from holdfast.frontends.dot.diagnostics import DiagnosticSeverity
 from holdfast.frontends.dot.document import Stage
-from holdfast.frontends.dot.lint import validate
 from holdfast.frontends.dot.parse import parse
 from holdfast.frontends.dot.transforms import prepare
+from holdfast.frontends.dot.validate import validate
 from tests.attractor.run import dot, line
 from tests.attractor.test_runner import SMOKE
 

@@ -6,11 +6,11 @@ import pytest
 
 from holdfast.frontends.dot.diagnostics import DiagnosticSeverity
 from holdfast.frontends.dot.document import Pipeline
-from holdfast.frontends.dot.lint import validate
 from holdfast.frontends.dot.model_choice import ModelChoice, model_choice, provider_of
 from holdfast.frontends.dot.parse import parse
 from holdfast.frontends.dot.stylesheet import StylesheetTransform, parse_stylesheet
 from holdfast.frontends.dot.transforms import prepare
+from holdfast.frontends.dot.validate import validate
 
 
 def styled(sheet: str, stages: str = "a", graph: str = "") -> Pipeline:

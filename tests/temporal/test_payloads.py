@@ -237,7 +237,7 @@ async def test_worker_of_an_older_release_leaves_what_it_would_misread_to_a_newe
                 if event.HasField("activity_task_failed_event_attributes")
             ]
 
-        while not (found := await refusals()):
+        while not (found := await refusals()):  # noqa: ASYNC110
             await asyncio.sleep(0.05)
         assert found[0] == "UnservedError"
         monkeypatch.setattr(activities, "PROTOCOL", PROTOCOL)

@@ -32,10 +32,10 @@ from holdfast.errors import (
 from holdfast.frontends.dot.attributes import AGENTS
 from holdfast.frontends.dot.document import Pipeline
 from holdfast.frontends.dot.files import RequestFiles
-from holdfast.frontends.dot.lint import require_valid
 from holdfast.frontends.dot.lower import DIALECT
 from holdfast.frontends.dot.model_choice import model_choice
 from holdfast.frontends.dot.transforms import prepare
+from holdfast.frontends.dot.validate import require_valid
 from holdfast.model.fingerprint import decode_graph, dialect_of
 from holdfast.model.graph import GraphSpec
 from holdfast.model.program import Program

@@ -27,7 +27,7 @@ from holdfast.attractor.run_directory import Facts, RunDirectory
 from holdfast.attractor.run_files import CHECKPOINT, is_refused, logs_root, make_private, write_or_raise
 from holdfast.attractor.stored_source import pipeline_of, shared_stages
 from holdfast.attractor.worktree_folders import remove_worktrees
-from holdfast.checkpoint.fold import begin as brought_by
+from holdfast.checkpoint.run_history import begin as brought_by
 from holdfast.errors import HoldfastError
 from holdfast.model.graph import Graph
 from holdfast.model.record_bodies import SubstepBody

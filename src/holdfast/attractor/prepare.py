@@ -19,9 +19,9 @@ from holdfast.attractor.worktrees import RESERVED
 from holdfast.errors import InputError
 from holdfast.frontends.dot.diagnostics import Diagnostic
 from holdfast.frontends.dot.document import Pipeline
-from holdfast.frontends.dot.lint import LintRule, require_valid, validate_or_raise
 from holdfast.frontends.dot.lower import context_of
 from holdfast.frontends.dot.transforms import AnyTransform, prepare
+from holdfast.frontends.dot.validate import PipelineRule, require_valid, validate_or_raise
 from holdfast.model.program import Program
 
 PipelineSource = str | bytes | Path | Pipeline
@@ -42,7 +42,7 @@ def prepare_pipeline(
     path: str = "",
     strict: bool = False,
     transforms: Iterable[AnyTransform] = (),
-    extra_rules: Sequence[LintRule] = (),
+    extra_rules: Sequence[PipelineRule] = (),
 ) -> PreparedPipeline:
     """A text, a file's path, or a prepared pipeline. Raises PipelineSyntaxError and PipelineInvalidError:
     a pipeline with an error is never run."""

@@ -14,7 +14,7 @@ from holdfast.attractor.fidelity import RESUMED
 from holdfast.attractor.outcome import StageStatus
 from holdfast.attractor.run_files import LOGS_KEY
 from holdfast.attractor.saved_checkpoint import UNKNOWN, SavedCheckpoint
-from holdfast.checkpoint.fold import HISTORY, History
+from holdfast.checkpoint.run_history import HISTORY, History
 from holdfast.checkpoint.visit import Visit
 from holdfast.engine.decision import Decision
 from holdfast.engine.messages import HandlerFinished

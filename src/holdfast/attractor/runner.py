@@ -30,8 +30,8 @@ from holdfast.attractor.run_files import CHECKPOINT
 from holdfast.attractor.run_files import logs_root as logs_root_of
 from holdfast.attractor.stored_source import pipeline_of
 from holdfast.frontends.dot.diagnostics import Diagnostic
-from holdfast.frontends.dot.lint import LintRule
 from holdfast.frontends.dot.transforms import AnyTransform
+from holdfast.frontends.dot.validate import PipelineRule
 from holdfast.model.fingerprint import decode_graph
 from holdfast.model.program import Program
 from holdfast.runs.child_questions import look_for_changes
@@ -84,7 +84,7 @@ class Runner:
         interviewer: Interviewer | None = None,
         auto_approve: bool = False,
         strict: bool = False,
-        extra_rules: Sequence[LintRule] = (),
+        extra_rules: Sequence[PipelineRule] = (),
     ) -> None:
         self._hf = hf
         self._backend = None if backend is None else backend_of(backend)

@@ -15,8 +15,8 @@ from holdfast.model.checks.field_values import FieldValues, field_values
 from holdfast.model.checks.graph_view import ValidationView
 from holdfast.model.checks.names import StateFacts, bound_names
 from holdfast.model.checks.node_kinds import check_conditions, check_kinds
+from holdfast.model.checks.nodes_and_edges import check_structure
 from holdfast.model.checks.policies import check_flow, check_policies
-from holdfast.model.checks.structure import check_structure
 from holdfast.model.diagnostics import GraphProblem, Severity
 from holdfast.model.graph import GraphSpec
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from holdfast.checkpoint.fold import begin
+from holdfast.checkpoint.run_history import begin
 from holdfast.errors import StoreError
 from holdfast.model.events import entity_of
 from holdfast.model.migration import MIGRATED

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from holdfast.checkpoint.fold import HISTORY
 from holdfast.checkpoint.read_without_code import OpaqueRegistry
+from holdfast.checkpoint.run_history import HISTORY
 from holdfast.errors import CheckpointCorruptError, FlowNotFoundError, RunBusyError
 from holdfast.model.fingerprint import decode_graph
 from holdfast.model.graph import Graph

@@ -6,9 +6,9 @@ import pytest
 
 from holdfast.checkpoint.codec import pack, unpack
 from holdfast.checkpoint.envelope import decode_packed, encode_packed, pack_envelope
-from holdfast.checkpoint.fold import History, fold, load_history
 from holdfast.checkpoint.read_without_code import LenientRegistry
 from holdfast.checkpoint.registry import TypeRegistry
+from holdfast.checkpoint.run_history import History, fold, load_history
 from holdfast.model.graph import Edge, Graph, GraphSpec, Node
 from holdfast.model.record_bodies import AskedBody, AttemptBody, IntentBody, StepBody, SubstepBody
 from holdfast.types.record import Kind, Record

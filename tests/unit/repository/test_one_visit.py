@@ -9,7 +9,7 @@ from typing import get_type_hints
 import pytest
 
 from holdfast.checkpoint.checkpoint import Checkpoint
-from holdfast.checkpoint.fold import History
+from holdfast.checkpoint.run_history import History
 from holdfast.checkpoint.visit import Visit
 from holdfast.reports.postmortem import Gap, Postmortem
 from holdfast.runs.history.story import Story

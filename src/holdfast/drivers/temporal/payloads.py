@@ -217,7 +217,10 @@ class Mail(msgspec.Struct, array_like=True):
     fits: list[tuple[bytes, FitReply]] = []
 
 
-_LATER: Final[dict[type, tuple[str, ...]]] = {NodeCall: ("fresh", "apart", "protocol"), MailRequest: ("position",)}
+_LATER: Final[dict[type, tuple[str, ...]]] = {
+    NodeCall: ("fresh", "apart", "protocol"),
+    MailRequest: ("position",),
+}
 
 
 def encode_request(request: msgspec.Struct, *, brief: bool) -> bytes:

@@ -17,12 +17,12 @@ from holdfast.frontends.dot.diagnostics import Diagnostic, DiagnosticSeverity
 from holdfast.frontends.dot.document import Pipeline, Stage
 from holdfast.frontends.dot.files import FileAccess, FileRefusedError, PipelineFiles
 from holdfast.frontends.dot.handler_kinds import BUILT_IN, kind_of
-from holdfast.frontends.dot.lint import validate
 from holdfast.frontends.dot.merge import embed, with_approvals_of
 from holdfast.frontends.dot.parse import parse
 from holdfast.frontends.dot.policies import wanted_approvals
 from holdfast.frontends.dot.rule_context import RuleContext
 from holdfast.frontends.dot.stylesheet import ATTRIBUTE
+from holdfast.frontends.dot.validate import validate
 
 INCLUDE: Final = "subgraph_file"
 CHILD: Final = "stack.child_dotfile"

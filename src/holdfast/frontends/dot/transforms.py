@@ -17,12 +17,12 @@ from holdfast.frontends.dot.files import FileAccess as FileAccess
 from holdfast.frontends.dot.files import PipelineFiles, access_of
 from holdfast.frontends.dot.handler_kinds import BUILT_IN
 from holdfast.frontends.dot.include import Inclusion
-from holdfast.frontends.dot.lint import LintRule, require_valid, validate
 from holdfast.frontends.dot.merge import embed as embed
 from holdfast.frontends.dot.merge import merge as merge
 from holdfast.frontends.dot.parse import parse
 from holdfast.frontends.dot.rule_context import RuleContext
 from holdfast.frontends.dot.stylesheet import StylesheetTransform as StylesheetTransform
+from holdfast.frontends.dot.validate import PipelineRule, require_valid, validate
 
 
 class PrepareResult(msgspec.Struct, frozen=True):
@@ -47,7 +47,7 @@ def prepare(
     strict: bool = False,
     files: PipelineFiles | None = None,
     transforms: Iterable[AnyTransform] = (),
-    extra_rules: Sequence[LintRule] = (),
+    extra_rules: Sequence[PipelineRule] = (),
     known_types: Collection[str] = BUILT_IN,
 ) -> PrepareResult:
     """`transforms` run after the built-in ones, in their order. Files that the pipeline names are read with

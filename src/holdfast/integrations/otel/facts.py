@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.checkpoint.fold import settled_visit
+from holdfast.checkpoint.run_history import settled_visit
 from holdfast.checkpoint.visit import Visit
 from holdfast.errors import HoldCancelledError, HoldExpiredError
 from holdfast.integrations.otel.agent_calls import AgentCall, AgentCalls

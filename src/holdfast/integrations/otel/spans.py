@@ -20,7 +20,7 @@ from opentelemetry.trace import (
     set_span_in_context,
 )
 
-from holdfast.checkpoint.fold import error_of
+from holdfast.checkpoint.run_history import error_of
 from holdfast.checkpoint.visit import error_text
 from holdfast.integrations.otel import conventions as names
 from holdfast.integrations.otel.agent_calls import AgentCall

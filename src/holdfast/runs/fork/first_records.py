@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.checkpoint import Blob
-from holdfast.checkpoint.fold import HISTORY, History
+from holdfast.checkpoint.run_history import HISTORY, History
 from holdfast.engine import breakpoints, holds, in_doubt
 from holdfast.engine.decision import Decision, node_of
 from holdfast.model.child_scopes import NO_INPUT, PARENTS, child_inputs

@@ -20,7 +20,7 @@ from holdfast.checkpoint.checkpoint import (
     PendingInput,
     checkpoint_status,
 )
-from holdfast.checkpoint.fold import PENDING, History, begin, fold
+from holdfast.checkpoint.run_history import PENDING, History, begin, fold
 from holdfast.checkpoint.visit import Visit
 from holdfast.errors import CheckpointCorruptError, CheckpointNotFoundError, RunNotFoundError
 from holdfast.model.graph import Graph

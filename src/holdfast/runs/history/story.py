@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.checkpoint.fold import error_of, output_of
+from holdfast.checkpoint.run_history import error_of, output_of
 from holdfast.checkpoint.value_diff import MISSING, changes, limit_changes
 from holdfast.checkpoint.visit import (
     STATES,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from holdfast.checkpoint.fold import begin, error_of
+from holdfast.checkpoint.run_history import begin, error_of
 from holdfast.checkpoint.visit import CallDetail, QuestionDetail, Visit
 from holdfast.errors import BlobMissingError, CheckpointCorruptError, HoldfastError
 from holdfast.model.graph import Graph

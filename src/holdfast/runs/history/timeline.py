@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from holdfast.checkpoint.fold import begin
+from holdfast.checkpoint.run_history import begin
 from holdfast.checkpoint.visit import Visit, Wait, place_of
 from holdfast.errors import BlobMissingError, CheckpointCorruptError
 from holdfast.model.graph import Graph

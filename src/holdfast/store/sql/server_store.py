@@ -14,9 +14,9 @@ from holdfast.store.rows import RunRow
 from holdfast.store.sql import hold_lists, run_inbox
 from holdfast.store.sql.acknowledgements import Acknowledgements, log_stopped, send_counted
 from holdfast.store.sql.connection import Query
+from holdfast.store.sql.connection_pools import ServerPools
 from holdfast.store.sql.heartbeat_thread import HeartbeatThread
 from holdfast.store.sql.lost_history import stop_lost_run
-from holdfast.store.sql.pools import ServerPools
 from holdfast.store.sql.server_clock import ServerClock
 from holdfast.store.sql.store import SqlStore
 from holdfast.types.acknowledged import AcknowledgedState

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from holdfast.errors import HoldfastError
+from holdfast.store.sql.connection_pools import TRIES, ServerPools
 from holdfast.store.sql.mariadb.address import MariadbSettings
 from holdfast.store.sql.mariadb.dialect import MariadbConn
 from holdfast.store.sql.mariadb.errors import (
@@ -21,7 +22,6 @@ from holdfast.store.sql.mariadb.errors import (
 from holdfast.store.sql.mariadb.failover import PrimaryCheck
 from holdfast.store.sql.mariadb.feed import announce
 from holdfast.store.sql.mariadb.session import drop, leave
-from holdfast.store.sql.pools import TRIES, ServerPools
 
 T = TypeVar("T")
 

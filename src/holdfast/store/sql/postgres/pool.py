@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 
 from holdfast.errors import HoldfastError
-from holdfast.store.sql.pools import TRIES, ServerPools
+from holdfast.store.sql.connection_pools import TRIES, ServerPools
 from holdfast.store.sql.postgres.address import PostgresSettings
 from holdfast.store.sql.postgres.dialect import PostgresConn
 from holdfast.store.sql.postgres.errors import (

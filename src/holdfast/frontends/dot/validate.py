@@ -17,7 +17,7 @@ _SHOWN: Final = 50
 """Maximum number of errors that one message lists."""
 
 
-class LintRule(Protocol):
+class PipelineRule(Protocol):
     """A custom rule; `name` is for messages about the rule itself."""
 
     @property
@@ -28,7 +28,7 @@ class LintRule(Protocol):
 
 def validate(
     pipeline: Pipeline,
-    extra_rules: Sequence[LintRule] | None = None,
+    extra_rules: Sequence[PipelineRule] | None = None,
     *,
     known_types: Collection[str] = BUILT_IN,
     strict: bool = False,
@@ -43,7 +43,7 @@ def validate(
 
 def validate_or_raise(
     pipeline: Pipeline,
-    extra_rules: Sequence[LintRule] | None = None,
+    extra_rules: Sequence[PipelineRule] | None = None,
     *,
     known_types: Collection[str] = BUILT_IN,
     strict: bool = False,
@@ -69,7 +69,7 @@ def require_valid(name: str, diagnostics: Sequence[Diagnostic]) -> None:
     )
 
 
-def _apply_rule(rule: LintRule, pipeline: Pipeline) -> list[Diagnostic]:
+def _apply_rule(rule: PipelineRule, pipeline: Pipeline) -> list[Diagnostic]:
     """A rule that raises gives an error diagnostic, and does not hide those of other rules."""
     try:
         return list(rule.apply(pipeline))

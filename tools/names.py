@@ -1,10 +1,11 @@
-"""Names: python tools/names.py [modules | classes | knots | docs | words]
+"""Names: python tools/names.py [modules | classes | knots | docs | words | errors]
 
 modules   module names are nouns or the verb of their one entry point: no gerunds, no `a__b`
 classes   a public class name means one thing in src (the generated client apart)
 knots     no large group of modules that all have to know each other; imports for type hints count
 docs      the documentation names only modules and files that exist
 words     no metaphors as names, no "whoever" as a subject, no variable or function named `told`
+errors    messages of errors begin with a small letter: they stand behind "holdfast: " and inside of others
 
 Without an argument: all of them. Changes nothing; each finding says where it is and what to do.
 """
@@ -60,6 +61,11 @@ ORDINARY = re.compile(
 )
 # Words that are gone as names of variables and functions; in sentences they are ordinary verbs.
 NAMES_ONLY = ("told", "hands")
+
+# ---- errors
+
+# Names (NATS, HOLDFAST_LOG, PostgreSQL) keep their capitals.
+CAPITAL = re.compile(r"(?:The|There|This|A|An|It|Another|Only|More|No|Cannot|Give|Starting)\b")
 
 # ---- docs
 
@@ -318,12 +324,34 @@ def _words(
         yield from (Finding(f"{name}:{line}", f'the word "{word}"', fix) for line in find(text, word))
 
 
+def bad_messages(source: Source) -> Iterator[Finding]:
+    for name, tree in source.trees.items():
+        for node in statements(tree):
+            value = node.exc if isinstance(node, ast.Raise) else getattr(node, "value", None)
+            if isinstance(value, ast.Call) and _is_error(value.func) and CAPITAL.match(_message(value)):
+                problem = "the message of an error begins with a capital"
+                yield Finding(source.place(name, node.lineno), problem, "Begin it with a small letter.")
+
+
+def _is_error(called: ast.expr) -> bool:
+    name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+    return name.endswith("Error")
+
+
+def _message(error: ast.Call) -> str:
+    """Up to its first value."""
+    text = error.args[0] if error.args else None
+    first = text.values[0] if isinstance(text, ast.JoinedStr) and text.values else text
+    return first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else ""
+
+
 CHECKS: dict[str, Callable[[Source], Iterator[Finding]]] = {
     "modules": bad_modules,
     "classes": doubled_classes,
     "knots": large_knots,
     "docs": unknown_in_docs,
     "words": bad_words,
+    "errors": bad_messages,
 }
 
 

@@ -256,7 +256,7 @@ def test_servers_that_cannot_start_say_why(tmp_path: Path) -> None:
         taken.listen()
         port = str(taken.getsockname()[1])
         cases = {
-            f"Cannot listen on 127.0.0.1:{port}": ("--port", port),
+            f"cannot listen on 127.0.0.1:{port}": ("--port", port),
             "There is no token yet": ("--host", "0.0.0.0"),
             "is not an address to listen on": ("--no-worker", "--metrics", "nowhere"),
             f"cannot listen on 127.0.0.1:{port}": ("--no-worker", "--metrics", port),
@@ -345,5 +345,5 @@ def test_server_ends_when_its_file_is_removed(tmp_path: Path, options: tuple[str
                     pass
         assert server.child.wait(PATIENCE) == 4
         told = server.errors.read_text()
-        assert told.rstrip().splitlines()[-1].startswith("holdfast: The file")
+        assert told.rstrip().splitlines()[-1].startswith("holdfast: the file")
         assert "Traceback" not in told

@@ -60,7 +60,7 @@ def test_artifacts_are_listed_and_removed(tmp_path: Path) -> None:
     store.remove("b")
     assert not store.has("b")
     assert not (tmp_path / "artifacts" / "b.json").exists()
-    with pytest.raises(NotFoundError, match="Artifact not found: 'b'"):
+    with pytest.raises(NotFoundError, match="artifact not found: 'b'"):
         store.retrieve("b")
     store.remove("b")
     store.clear()

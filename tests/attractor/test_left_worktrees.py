@@ -78,5 +78,5 @@ def test_run_is_named_by_what_no_other_begins_with(cli: Cli, monkeypatch: pytest
     said = cli("prune", run[:8], "--worktrees", "--unmerged")
     assert (said.code, "the beginning of 2 run ids" in said.err) == (2, True), said
     said = cli("prune", "nothing", "--worktrees", "--unmerged")
-    assert (said.code, "No run 'nothing'" in said.err) == (2, True), said
+    assert (said.code, "no run 'nothing'" in said.err) == (2, True), said
     assert len(git(repo, "for-each-ref", "--format=%(refname)", "refs/holdfast").split()) > 1

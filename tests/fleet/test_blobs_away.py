@@ -117,7 +117,7 @@ async def test_only_who_has_large_values_waits_when_the_blob_store_is_away(
         await until(lambda: completed(service, beside), within=3)
         assert (await service.get(run)).status in ("running", "resumable")
         if patience:
-            await until(lambda: _is_told(service, run, "A large value cannot be kept now"))
+            await until(lambda: _is_told(service, run, "a large value cannot be kept now"))
         elsewhere.away = False
         await answered(service, await asked(service, run))
         await ended(service, run)
@@ -126,7 +126,7 @@ async def test_only_who_has_large_values_waits_when_the_blob_store_is_away(
     await judge(hf, run, ledger)
     assert ledger.of(beside) == {"pay": 1}
     assert caplog.text.count("checkpoint not written") == 1, "one line a minute, however often it is tried"
-    assert "A large value cannot be kept now" in caplog.text
+    assert "a large value cannot be kept now" in caplog.text
     assert "geheim" not in caplog.text
 
 
@@ -158,7 +158,7 @@ async def test_run_rests_longer_each_time_and_never_fails_when_its_values_cannot
         elsewhere.away = False
         await ended(service, run)
     await judge(hf, run, ledger)
-    assert "A large value cannot be read now" in caplog.text
+    assert "a large value cannot be read now" in caplog.text
 
 
 @pytest.mark.covers("FLEET-DEGR-03", "CORE-BAD-15")

@@ -98,9 +98,9 @@ async def test_a_move_is_refused_in_a_sentence_and_nothing_is_changed(
 ) -> None:
     before = await filled(source, 2)
     other = f"sqlite:{tmp_path}/other.db"
-    await refused(other, source, StoreUnavailableError, "There is no store at sqlite:.*other.db")
+    await refused(other, source, StoreUnavailableError, "there is no store at sqlite:.*other.db")
     assert not (tmp_path / "other.db").exists(), "looking for it does not make it"
-    await refused(address, other, StoreUnavailableError, "There is no store at postgresql:.*schema=t_")
+    await refused(address, other, StoreUnavailableError, "there is no store at postgresql:.*schema=t_")
     await refused(source, f"{tmp_path}/./runs.db", InputError, "are the same store")
     await refused(source, "memory:", SettingsError, "'memory:' is not a store that can be moved")
     await refused(source, "mysql://x", SettingsError, "is not a store that can be moved")
@@ -163,7 +163,7 @@ async def test_a_damaged_store_is_not_moved(tmp_path: Path, source: str, address
     whole = f"sqlite:{tmp_path}/audited.db"
     await filled(whole, 2)
     _execute(tmp_path, "DROP TRIGGER audit_updated; UPDATE audit SET actor = 'user:eve'", "audited.db")
-    await refused(whole, address, CheckpointCorruptError, "The audit of tenant default in .* is not intact")
+    await refused(whole, address, CheckpointCorruptError, "the audit of tenant default in .* is not intact")
 
 
 @pytest.mark.covers("FLEET-PROM-01", "FLEET-PROM-02")

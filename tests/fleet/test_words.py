@@ -40,7 +40,7 @@ async def test_lost_connection_is_reported_without_the_drivers_names() -> None:
     assert "__aexit__" in str(error)
     said = translated(error, "ada@db")
     assert isinstance(said, StoreUnavailableError)
-    assert said.message == "The database ada@db cannot be reached: the connection was lost."
+    assert said.message == "the database ada@db cannot be reached: the connection was lost."
     assert said.facts["away"]
 
 

@@ -169,7 +169,7 @@ def _allowed(roots: tuple[Path, ...], place: str) -> Path:
     on the disk."""
     if not roots:
         raise ForbiddenError(
-            "Starting flows from files is disabled on this server.",
+            "starting flows from files is disabled on this server.",
             hint="Name a flow that it has (GET /v1/flows); an operator may allow a folder.",
         )
     for root in roots:

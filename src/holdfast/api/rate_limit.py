@@ -33,7 +33,7 @@ class TokenBuckets:
         wait = self._limit.wait(key, now, self._gap, self._burst)
         if wait > 0:
             raise RateLimitedError(
-                f"More than {1 / self._gap:g} requests per second {self._whose}.",
+                f"more than {1 / self._gap:g} requests per second {self._whose}.",
                 hint="Wait for the time in Retry-After, then try again.",
                 retry_after=max(1, round(wait + 0.5)),
             )

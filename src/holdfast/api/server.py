@@ -107,7 +107,7 @@ def _bound_socket(host: str, port: int) -> socket.socket:
     except OSError as error:
         found.close()
         raise SettingsError(
-            f"Cannot listen on {host}:{port}: {error.strerror or error}.",
+            f"cannot listen on {host}:{port}: {error.strerror or error}.",
             hint="Give another --port or --host.",
         ) from error
     return found

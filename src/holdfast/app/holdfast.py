@@ -209,7 +209,7 @@ class Holdfast(StoreServices, EffectDeclarations):
     ) -> None:
         super().__init__()
         if tenants is not None and not (store is None and objects is None and engine is None):
-            raise SettingsError("Give either tenants, or the store, objects and engine of all tenants.")
+            raise SettingsError("give either tenants, or the store, objects and engine of all tenants.")
         # As it was given; each instance of a place gets the same.
         self._options: dict[str, Any] = {
             "clock": clock, "settings": settings, "memory": memory, "embed": embed, "keys": keys,

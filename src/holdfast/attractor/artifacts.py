@@ -86,7 +86,7 @@ class ArtifactStore:
         with self._lock:
             if artifact_id not in self._found:
                 raise NotFoundError(
-                    f"Artifact not found: {artifact_id!r}.", hint="`list()` returns the existing ones."
+                    f"artifact not found: {artifact_id!r}.", hint="`list()` returns the existing ones."
                 )
             info, data = self._found[artifact_id]
             if not info.is_file_backed:

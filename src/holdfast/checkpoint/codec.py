@@ -61,7 +61,7 @@ def unpack(raw: Any, registry: TypeRegistry = EMPTY) -> Any:
     try:
         return _unpack(raw, registry)
     except RecursionError:
-        raise CheckpointCorruptError("A stored value is nested deeper than any that is written.") from None
+        raise CheckpointCorruptError("a stored value is nested deeper than any that is written.") from None
 
 
 def _pack(value: Any, registry: TypeRegistry) -> Any:
@@ -91,7 +91,7 @@ def _require_text(text: str) -> None:
         text.encode()
     except UnicodeEncodeError as error:
         raise ValueNotStorableError(
-            f"The text has half of a surrogate pair at {error.start}, which is no character.",
+            f"the text has half of a surrogate pair at {error.start}, which is no character.",
             hint="Decode it with errors='replace', or store it as bytes.",
         ) from None
 
@@ -144,7 +144,7 @@ def _pack_registered(value: Any, registry: TypeRegistry) -> Ext:
     entry = registry.of_type(kind)
     if entry is None:
         raise ValueNotStorableError(
-            f"It is a {kind.__module__}.{kind.__qualname__}, which is not registered.",
+            f"it is a {kind.__module__}.{kind.__qualname__}, which is not registered.",
             hint="Return plain data, or declare the type in `types=[...]` of the flow.",
         )
     return Ext(REGISTERED, encode((entry.name, _pack(entry.take(value), registry))))
@@ -178,7 +178,7 @@ def _unpack(raw: Any, registry: TypeRegistry) -> Any:
     if kind is Ext:
         return _unpack_ext(raw.code, raw.data, registry)
     raise CheckpointCorruptError(
-        f"A stored value is of the kind {kind.__qualname__}, which is never written."
+        f"a stored value is of the kind {kind.__qualname__}, which is never written."
     )
 
 
@@ -197,7 +197,7 @@ def _unpack_items(raw: list[Any], registry: TypeRegistry) -> list[Any]:
 def _unpack_ext(code: int, data: Any, registry: TypeRegistry) -> Any:
     if code not in READ and code not in _NESTED:
         raise CheckpointCorruptError(
-            f"A stored value has the unknown extension code {code}.",
+            f"a stored value has the unknown extension code {code}.",
             hint="Either the record is damaged, or a newer version of Holdfast wrote it: upgrade this one.",
         )
     try:
@@ -209,7 +209,7 @@ def _unpack_ext(code: int, data: Any, registry: TypeRegistry) -> Any:
         raise
     except Exception as error:
         raise CheckpointCorruptError(
-            f"A stored value (extension {code}) cannot be read: {error}",
+            f"a stored value (extension {code}) cannot be read: {error}",
             hint="The record is damaged: restore it from a backup, or resume from an earlier checkpoint.",
         ) from error
 

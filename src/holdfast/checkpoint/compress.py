@@ -42,7 +42,7 @@ def decompress(data: bytes | memoryview, limit: int = MAX_DECOMPRESSED) -> bytes
         stated = cast("int | None", zstd.get_frame_info(data).decompressed_size)
         if stated is None or stated > limit:
             raise CheckpointCorruptError(
-                f"A compressed record claims to hold {stated} bytes; {limit} are allowed."
+                f"a compressed record claims to hold {stated} bytes; {limit} are allowed."
             )
         # The frame's header may be wrong: never produce more than it states.
         # One byte more than stated is allowed, so that a frame which is too long is noticed, not cut.
@@ -50,7 +50,7 @@ def decompress(data: bytes | memoryview, limit: int = MAX_DECOMPRESSED) -> bytes
         whole: bytes = reader.decompress(data, max_length=stated + 1)
         complete = reader.eof and len(whole) == stated and not reader.unused_data
     except zstd.ZstdError as error:
-        raise CheckpointCorruptError(f"A compressed record cannot be read: {error}") from None
+        raise CheckpointCorruptError(f"a compressed record cannot be read: {error}") from None
     if not complete:
-        raise CheckpointCorruptError("A compressed record is cut off, or something follows it.")
+        raise CheckpointCorruptError("a compressed record is cut off, or something follows it.")
     return whole

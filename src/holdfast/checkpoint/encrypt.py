@@ -69,7 +69,7 @@ def decrypt(data: bytes, ring: KeyRing | None, place: bytes) -> bytes:
         return found.cipher.decrypt(head.nonce, data[head.end :], place)
     except _invalid_tag():
         raise CheckpointCorruptError(
-            f"The data encrypted under key {head.key!r} cannot be decrypted: it was altered or moved.",
+            f"the data encrypted under key {head.key!r} cannot be decrypted: it was altered or moved.",
             hint="Holdfast left it as it is. Restore it from a backup.",
             key=head.key,
         ) from None
@@ -92,7 +92,7 @@ def header_of(data: bytes) -> EncryptionHeader:
             raise IndexError
     except (IndexError, UnicodeDecodeError):
         raise CheckpointCorruptError(
-            "An encrypted value is cut off.", hint="Restore it from a backup."
+            "an encrypted value is cut off.", hint="Restore it from a backup."
         ) from None
     return EncryptionHeader(
         key, tenant, data[tenant_end : tenant_end + _CHECK], data[end - _NONCE : end], end
@@ -120,7 +120,7 @@ def bytes_of_text(text: str) -> bytes:
         return b64decode(text[len(TEXT_PREFIX) :], validate=True)
     except ValueError:
         raise CheckpointCorruptError(
-            "An encrypted text was changed.", hint="Restore it from a backup."
+            "an encrypted text was changed.", hint="Restore it from a backup."
         ) from None
 
 

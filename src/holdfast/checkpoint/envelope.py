@@ -69,7 +69,7 @@ def decode_body(data: bytes, kind: type[T], *, limit: int = MAX_SIZE) -> T:
         # Old versions are decoded without types, changed as plain data, and converted: their types are gone.
         return msgspec.convert(upcast(kind.__name__, _decode_any(content), version), kind)
     except (msgspec.MsgspecError, ValueError, TypeError, KeyError, RecursionError) as error:
-        raise CheckpointCorruptError(f"A {kind.__name__} record cannot be read: {error}") from error
+        raise CheckpointCorruptError(f"a {kind.__name__} record cannot be read: {error}") from error
 
 
 def encode_packed(packed: Any) -> bytes:
@@ -83,7 +83,7 @@ def encode_packed(packed: Any) -> bytes:
             hint="Decode it with errors='replace', or store it as bytes.",
         ) from None
     except (TypeError, OverflowError, RecursionError) as error:
-        raise ValueNotStorableError(f"A {type(packed).__name__} cannot be stored: {error}") from error
+        raise ValueNotStorableError(f"a {type(packed).__name__} cannot be stored: {error}") from error
 
 
 def decode_packed(data: bytes, *, limit: int = MAX_SIZE) -> Any:
@@ -92,7 +92,7 @@ def decode_packed(data: bytes, *, limit: int = MAX_SIZE) -> Any:
     try:
         return upcast("value", _decode_any(content), version)
     except (msgspec.MsgspecError, ValueError, TypeError, KeyError, RecursionError) as error:
-        raise CheckpointCorruptError(f"A stored value cannot be read: {error}") from error
+        raise CheckpointCorruptError(f"a stored value cannot be read: {error}") from error
 
 
 def pack_envelope(content: bytes, *, limit: int = MAX_SIZE) -> bytes:
@@ -108,10 +108,10 @@ def unpack_envelope(data: bytes, *, limit: int = MAX_SIZE) -> tuple[int, bytes |
     header = data[0] if data else 0
     version = header & _VERSION_BITS
     if header & _MARK_BITS != _MARK or version == 0:
-        raise CheckpointCorruptError("A payload has no header that Holdfast writes.")
+        raise CheckpointCorruptError("a payload has no header that Holdfast writes.")
     if version > VERSION:
         raise SchemaTooNewError(
-            f"A payload has the version {version}; this Holdfast reads up to {VERSION}.",
+            f"a payload has the version {version}; this Holdfast reads up to {VERSION}.",
             hint="Upgrade Holdfast on this machine.",
             version=version,
         )

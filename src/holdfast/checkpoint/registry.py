@@ -71,7 +71,7 @@ class TypeRegistry:
         holder = self._by_name.get(name)
         if holder is not None and holder.cls is not cls:
             raise ValueNotStorableError(
-                f"The name {name!r} belongs to {holder.cls.__module__}.{holder.cls.__qualname__} already.",
+                f"the name {name!r} belongs to {holder.cls.__module__}.{holder.cls.__qualname__} already.",
                 hint=f"Register {cls.__module__}.{cls.__qualname__} under a name of its own: `name=...`.",
             )
 
@@ -83,7 +83,7 @@ class TypeRegistry:
         entry = self._by_name.get(name)
         if entry is None:
             raise ValueNotStorableError(
-                f"The record holds a value of the type {name!r}, which is not registered here.",
+                f"the record holds a value of the type {name!r}, which is not registered here.",
                 hint="Declare it in `types=[...]` of the flow, or register its successor "
                 f"with aliases=({name!r},).",
             )

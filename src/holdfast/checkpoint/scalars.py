@@ -95,7 +95,7 @@ def _zone(tz: tzinfo | None) -> Any:
     if type(tz) is ZoneInfo and tz.key:
         return tz.key
     raise ValueNotStorableError(
-        f"It has a time zone of the kind {type(tz).__module__}.{type(tz).__qualname__}.",
+        f"it has a time zone of the kind {type(tz).__module__}.{type(tz).__qualname__}.",
         hint="Use zoneinfo.ZoneInfo or datetime.timezone.",
     )
 
@@ -110,7 +110,7 @@ def _read_zone(raw: Any) -> tzinfo | None:
             return ZoneInfo(raw)
         except ZoneInfoNotFoundError:
             raise ValueNotStorableError(
-                f"The time zone {raw!r} of a stored value is not known on this machine.",
+                f"the time zone {raw!r} of a stored value is not known on this machine.",
                 hint="Install the package `tzdata`.",
             ) from None
     if isinstance(raw, int):

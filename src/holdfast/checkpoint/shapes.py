@@ -68,7 +68,7 @@ def _member(cls: type, find: Callable[[], Any], raw: object) -> Any:
         return find()
     except (KeyError, ValueError):
         raise ValueNotStorableError(
-            f"The record holds {cls.__qualname__}.{raw}, which the enum does not have any more.",
+            f"the record holds {cls.__qualname__}.{raw}, which the enum does not have any more.",
             hint="Add the member again (an alias of its successor is enough).",
         ) from None
 
@@ -80,7 +80,7 @@ def _check_fields(cls: type, known: Iterable[str], required: Iterable[str], raw:
     if unknown or missing:
         what = f"the unknown fields {unknown}" if unknown else f"no value for the required fields {missing}"
         raise ValueNotStorableError(
-            f"The record of a {cls.__qualname__} has {what}.",
+            f"the record of a {cls.__qualname__} has {what}.",
             hint="Keep the field in the class, or give new fields a default."
             if unknown
             else "Give new fields a default, so that older records can be read.",
@@ -117,7 +117,7 @@ def _dataclass(cls: Any) -> Shape:
         extra = getattr(value, "__dict__", {}).keys() - allowed
         if extra:
             raise ValueNotStorableError(
-                f"A {cls.__qualname__} has attributes that are not fields: {sorted(extra)}.",
+                f"a {cls.__qualname__} has attributes that are not fields: {sorted(extra)}.",
                 hint="Declare them as fields (init=False will do), or compute them by a cached_property.",
             )
         return {name: getattr(value, name) for name in names}
@@ -153,7 +153,7 @@ def _pydantic(cls: Any) -> Shape:
     def take(value: Any) -> dict[str, Any]:
         if value.__pydantic_extra__ or value.__pydantic_private__:
             raise ValueNotStorableError(
-                f"A {cls.__qualname__} has extra or private attributes, which are not kept.",
+                f"a {cls.__qualname__} has extra or private attributes, which are not kept.",
                 hint="Declare them as fields.",
             )
         parts = {name: getattr(value, name) for name in names}

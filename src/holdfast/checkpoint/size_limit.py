@@ -18,7 +18,7 @@ def require_value_size(size: int, limit: int = MAX_SIZE) -> None:
     """Raises ValueTooLargeError."""
     if size > limit:
         raise ValueTooLargeError(
-            f"A value of {size:,} encoded bytes is over the limit of {limit:,}.",
+            f"a value of {size:,} encoded bytes is over the limit of {limit:,}.",
             hint="Store a file or an artifact and keep its reference in the state.",
             size=size,
             limit=limit,
@@ -29,7 +29,7 @@ def require_step_size(size: int) -> None:
     """What a step adds to lists, which stay in its record. Raises ValueTooLargeError."""
     if size > MAX_SIZE:
         raise ValueTooLargeError(
-            f"A step adds {size:,} encoded bytes to lists, over the limit of {MAX_SIZE:,} for one step.",
+            f"a step adds {size:,} encoded bytes to lists, over the limit of {MAX_SIZE:,} for one step.",
             hint="Add them in several steps, or store a file and keep its reference in the state.",
             size=size,
             limit=MAX_SIZE,

@@ -93,7 +93,7 @@ def _is_surely_small(packed: Any, threshold: int) -> bool:
 
 def _lost(ref: BlobRef, what: str) -> BlobMissingError:
     return BlobMissingError(
-        f"The blob {ref.digest.hex()} {what}.",
+        f"the blob {ref.digest.hex()} {what}.",
         hint="Restore it from a backup of the blob store, or resume from a checkpoint that does not need it.",
         digest=ref.digest.hex(),
     )

@@ -59,7 +59,7 @@ def _of_run(run: str, found: Sequence[LeftWork]) -> LeftWork:
             hint=f"Write more of one: {', '.join(left.run for left in matching[:10])}.",
         )
     raise InputError(
-        f"No run {run!r} has left refs or worktrees in this repository.",
+        f"no run {run!r} has left refs or worktrees in this repository.",
         hint="List them: holdfast prune --worktrees --dry-run",
     )
 

@@ -101,12 +101,12 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
         """Raises InputError for duplicate ids, and for an edge to a node that does not exist."""
         known = {node.id for node in self.nodes}
         if len(known) < len(self.nodes):
-            raise InputError(f"The picture {self.title!r} has two nodes with the same id.")
+            raise InputError(f"the picture {self.title!r} has two nodes with the same id.")
         for edge in self.edges:
             for end in (edge.source, edge.target):
                 if end not in known:
                     raise InputError(
-                        f"The picture {self.title!r} has an edge to {end!r}, which is not one of its nodes."
+                        f"the picture {self.title!r} has an edge to {end!r}, which is not one of its nodes."
                     )
 
     def without_secrets(self) -> Picture:

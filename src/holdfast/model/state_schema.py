@@ -216,7 +216,7 @@ class StateSchema:
         values = self._shape.take(given)
         if values is None:
             wanted = "a mapping" if self.open else f"a mapping or a {type_name(self.state)}"
-            raise StateError(f"The input is a {type(given).__name__}.", hint=f"Pass {wanted}.")
+            raise StateError(f"the input is a {type(given).__name__}.", hint=f"Pass {wanted}.")
         return values
 
     def _fill(self, field: StateField, scratch: dict[str, Any], wrong: list[str]) -> None:
@@ -246,7 +246,7 @@ class StateSchema:
         changed = self._shape.changed(state, scratch)
         if changed:
             raise StateMutationError(
-                f"The node assigned to {', '.join(map(repr, changed))} of its state.",
+                f"the node assigned to {', '.join(map(repr, changed))} of its state.",
                 hint=f"Return the change instead: `return {{{changed[0]!r}: ...}}`.",
             )
 
@@ -307,14 +307,14 @@ class StateSchema:
         if field is not None:
             return field
         if type(name) is not str:
-            raise StateError(f"The state's keys are text, not {type(name).__name__} ({name!r}).")
+            raise StateError(f"the state's keys are text, not {type(name).__name__} ({name!r}).")
         if self.open:
             return make_field(name, Any)
         from difflib import get_close_matches
 
         near = get_close_matches(name, self.fields, n=1)
         advice = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(self.fields)}"
-        raise StateError(f"The state has no field {name!r} ({advice})", field=name)
+        raise StateError(f"the state has no field {name!r} ({advice})", field=name)
 
 
 def _misfit(field: StateField, value: Any, error: Exception) -> str:

@@ -264,7 +264,7 @@ class PydanticShape(Shape):
     def _validated(self, given: Any) -> Any:
         unknown = sorted(str(name) for name in given if name not in self._names)
         if unknown and not any(info.alias for info in self.cls.model_fields.values()):
-            raise StateError(f"The state has no fields {', '.join(map(repr, unknown))}.")
+            raise StateError(f"the state has no fields {', '.join(map(repr, unknown))}.")
         try:
             return self.cls.model_validate(given)
         except ValueError as error:
@@ -316,7 +316,7 @@ def construct(cls: Any, names: Any, scratch: dict[str, Any]) -> Any:
     try:
         return cls(**given)
     except TypeError as error:
-        raise StateError(f"The state cannot be built: {error}") from None
+        raise StateError(f"the state cannot be built: {error}") from None
 
 
 def _builds_directly(cls: Any, all_init: bool) -> bool:

@@ -32,7 +32,7 @@ class BlobAttachments:
         data = await self._blobs.of(tenant).content(digest)
         if data is None or sha256(data).digest() != digest:
             raise BlobMissingError(
-                f"The file {digest.hex()} is {'gone' if data is None else 'damaged'}.",
+                f"the file {digest.hex()} is {'gone' if data is None else 'damaged'}.",
                 hint="Restore the blob folder or the database from a backup.",
                 digest=digest.hex(),
             )

@@ -109,7 +109,7 @@ def _store_errors(what: str) -> Generator[None]:
     except Exception as error:
         # Its text is not repeated: it may contain an address with a password.
         raise StoreUnavailableError(
-            f"A large value cannot be {what} now: the blob store did not answer ({type(error).__name__}).",
+            f"a large value cannot be {what} now: the blob store did not answer ({type(error).__name__}).",
             hint="Check that it can be reached; the run waits, and resumes when it can.",
         ) from error
 
@@ -131,7 +131,7 @@ def _decrypted(cipher: FieldCipher, data: bytes, address: bytes, digest: bytes) 
         return cipher.decrypt_blob(data, address)
     except CheckpointCorruptError as error:
         raise BlobMissingError(
-            f"The blob {digest.hex()} that a checkpoint names is damaged: the bytes at {address.hex()} "
+            f"the blob {digest.hex()} that a checkpoint names is damaged: the bytes at {address.hex()} "
             "cannot be decrypted.",
             hint="Restore the blob folder or the database from a backup, then resume.",
             digest=digest.hex(),
@@ -203,7 +203,7 @@ class BlobStore:
         known = await has_blob_place(self.store)
         if known and not await owned.is_taken(owner):
             raise StoreUnavailableError(
-                "The blob store has no Holdfast marker, and this store has marked another one: it may be the "
+                "the blob store has no Holdfast marker, and this store has marked another one: it may be the "
                 "wrong bucket, prefix or endpoint.",
                 hint="Check the address in HOLDFAST_BLOBS. If the values were moved, copy the object "
                 "v1/.holdfast too. Nothing was written; runs wait and then resume by themselves.",
@@ -232,7 +232,7 @@ class BlobStore:
         data = await self._get(ref.digest)
         if data is None:
             raise BlobMissingError(
-                f"The blob {ref.digest.hex()} ({ref.size} bytes) that a checkpoint names is missing.",
+                f"the blob {ref.digest.hex()} ({ref.size} bytes) that a checkpoint names is missing.",
                 hint="Restore the blob folder or the database from a backup, then resume.",
                 digest=ref.digest.hex(),
             )
@@ -246,7 +246,7 @@ class BlobStore:
         data = await self.raw(digest)
         if data is None or (not is_encrypted(data) and sha256(data).digest() != digest):
             raise BlobMissingError(
-                f"The blob {digest.hex()} that a run names is {'missing' if data is None else 'damaged'}.",
+                f"the blob {digest.hex()} that a run names is {'missing' if data is None else 'damaged'}.",
                 hint="Restore the blob folder or the database from a backup.",
                 digest=digest.hex(),
             )

@@ -185,7 +185,7 @@ async def read_state(blobs: BlobStore, row: HoldRow, key: str) -> dict[str, Any]
     named = _named(blobs)
     if named is None:
         raise StoreError(
-            "The state of this hold is in S3, and this process has no blob store there.",
+            "the state of this hold is in S3, and this process has no blob store there.",
             hint="Set HOLDFAST_BLOBS to the address of the blob store.",
         )
     data = await named.get_key(key)
@@ -217,7 +217,7 @@ async def may_be_plain(encrypted: EncryptedStore, hold: HoldId) -> bool:
 
 def _damaged(key: str, why: str) -> BlobDamagedError:
     return BlobDamagedError(
-        f"The object {key} is damaged: {why}.",
+        f"the object {key} is damaged: {why}.",
         hint="Read the checkpoint of the run instead, or restore an older version of the object.",
     )
 

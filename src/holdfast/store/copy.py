@@ -281,7 +281,7 @@ def require_state(mark: MoveMark | None, *states: MovePhase | None) -> None:
     changed it."""
     if (None if mark is None else mark.state) not in states:
         raise StoreBusyError(
-            "Another process began, finished or cancelled a move of this store at the same moment.",
+            "another process began, finished or cancelled a move of this store at the same moment.",
             hint="Check with `holdfast doctor`, then try again.",
         )
 
@@ -302,18 +302,18 @@ def barrier_error_for(message: str, where: str) -> StoreError | None:
     state, _, peer = rest.partition(" ")
     if state == "filling":
         return StoreFillingError(
-            f"The store {where} is being filled from {peer}, and is not complete yet.",
+            f"the store {where} is being filled from {peer}, and is not complete yet.",
             hint="Wait until `holdfast promote` is done; if it was interrupted, run it again.",
             peer=peer,
         )
     if state == "closing":
         return StoreMovedError(
-            f"The store {where} is about to move to {peer}: workers cannot claim runs from it any more.",
+            f"the store {where} is about to move to {peer}: workers cannot claim runs from it any more.",
             hint=f"Start workers on {peer} when `holdfast promote` is done.",
             peer=peer,
         )
     return StoreMovedError(
-        f"The store {where} was moved to {peer}: it can only be read here.",
+        f"the store {where} was moved to {peer}: it can only be read here.",
         hint=f"Use --store or HOLDFAST_STORE with {peer}.",
         peer=peer,
     )

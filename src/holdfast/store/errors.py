@@ -44,7 +44,7 @@ def require_idle_entity(run: RunId, limit: str, lease_until: int | None, now: in
 
 def feed_trimmed(after: int, floor: int) -> FeedTrimmedError:
     return FeedTrimmedError(
-        f"The feed was trimmed: position {after} is gone, it begins after {floor}.",
+        f"the feed was trimmed: position {after} is gone, it begins after {floor}.",
         hint="Read the runs themselves once (list_runs, events), then follow the feed from the floor; keep "
         "it for longer (RunSettings.feed_kept, HOLDFAST_FEED_KEPT) if readers may be away for longer.",
         after=after,
@@ -55,10 +55,10 @@ def feed_trimmed(after: int, floor: int) -> FeedTrimmedError:
 def require_places(horizon: int, replace: Record | None, later: Sequence[Record]) -> None:
     """Raises StoreError unless `replace` is the record at the horizon and `later` are records after it."""
     if replace is not None and replace.seq != horizon:
-        raise StoreError(f"The record that replaces {horizon} has seq {replace.seq}.")
+        raise StoreError(f"the record that replaces {horizon} has seq {replace.seq}.")
     early = [record.seq for record in later if record.seq <= horizon]
     if early:
-        raise StoreError(f"Record {early[0]} is not after the horizon {horizon}.")
+        raise StoreError(f"record {early[0]} is not after the horizon {horizon}.")
 
 
 def settings_error(

@@ -94,7 +94,7 @@ def require_findable(message: OutboxMessage) -> None:
     be found by it."""
     if message.hold is not None and not message.key.startswith(f"{message.hold}:"):
         raise StoreError(
-            f"The key {message.key!r} of a message about the hold {message.hold} does not begin with its id.",
+            f"the key {message.key!r} of a message about the hold {message.hold} does not begin with its id.",
             hint="Begin the key with the hold's id and a colon.",
         )
 
@@ -127,7 +127,7 @@ def require_blob(digest: bytes, *, standing: bool) -> None:
     """Raises BlobMissingError: a blob must be put before a run can refer to it."""
     if not standing:
         raise BlobMissingError(
-            f"The blob {digest.hex()} that a hold refers to is not in the store.",
+            f"the blob {digest.hex()} that a hold refers to is not in the store.",
             hint="Put the blob before the change that names it.",
             digest=digest.hex(),
         )
@@ -159,7 +159,7 @@ def changed_row(row: HoldRow, change: HoldChange, now: int) -> HoldRow:
     outcome = (after.resolution, after.resolved_by, after.resolved_at)
     if any((part is not None) != (after.status is HoldStatus.resolved) for part in outcome):
         raise StoreError(
-            f"The hold {row.id} would be {after.status} with an incomplete decision.",
+            f"the hold {row.id} would be {after.status} with an incomplete decision.",
             hint="resolution, resolved_by and resolved_at are set with the status resolved, and only then.",
             hold=row.id,
         )

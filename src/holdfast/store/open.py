@@ -50,7 +50,7 @@ def _open_memory(clock: Clock | None, settings: dict[str, Any]) -> Store:
     from holdfast.store.memory import MemoryStore
 
     if settings:
-        raise SettingsError(f"The memory store has no setting {sorted(settings)[0]!r}.", hint=FORMS)
+        raise SettingsError(f"the memory store has no setting {sorted(settings)[0]!r}.", hint=FORMS)
     return MemoryStore(clock)
 
 
@@ -67,7 +67,7 @@ def _sqlite_settings(path: str, given: dict[str, Any]) -> Any:
     if not path or path.startswith(":"):
         raise SettingsError(f"{path!r} is not the path of a database file.", hint=FORMS)
     if "path" in given:
-        raise SettingsError("The path is part of the address, not a setting.", hint=FORMS)
+        raise SettingsError("the path is part of the address, not a setting.", hint=FORMS)
     try:
         return msgspec.convert({**given, "path": path}, SqliteSettings, strict=False)
     except msgspec.ValidationError as error:
@@ -94,7 +94,7 @@ def _require_driver(extra: str, database: str, driver: str) -> None:
         import_module(f"holdfast.store.sql.{extra}")
     except ModuleNotFoundError as error:
         raise SettingsError(
-            f"A store on {database} needs the driver {driver}, which is not installed.",
+            f"a store on {database} needs the driver {driver}, which is not installed.",
             hint=f"Install the extra `{extra}`: pip install 'holdfast-flow[{extra}]'.",
         ) from error
 

@@ -70,7 +70,7 @@ async def finish_upgrade(address: str, *, anyway: bool = False) -> Upgrade:
     halves."""
     if not is_shared(address):
         raise SettingsError(
-            "Only a store on PostgreSQL is upgraded in two halves.",
+            "only a store on PostgreSQL is upgraded in two halves.",
             hint="A file is migrated completely when it is opened; there is nothing to finish.",
         )
     store = await open_store(address)

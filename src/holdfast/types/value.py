@@ -24,7 +24,7 @@ EXACT: Final = frozenset({Decimal, datetime, date, time, timedelta, UUID, comple
 
 def _refuse(*_args: object, **_kwargs: object) -> NoReturn:
     raise StateMutationError(
-        "The state is read-only inside a node.",
+        "the state is read-only inside a node.",
         hint="Return the change instead, for instance `return {'items': [new_item]}` with an append reducer.",
     )
 

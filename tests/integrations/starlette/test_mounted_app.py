@@ -160,7 +160,7 @@ async def test_application_is_not_ready_when_the_file_of_its_store_is_removed(
         assert (await client.get("/desk/readyz")).status_code == 200
         file.unlink()
         async with asyncio.timeout(HANG):
-            while worker and "its worker ended: The file" not in caplog.text:  # noqa: ASYNC110
+            while worker and "its worker ended: the file" not in caplog.text:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         assert (await client.get("/desk/readyz")).status_code == 503
         assert (await client.post("/desk/v1/runs", json={"flow": "hello"})).status_code == 503

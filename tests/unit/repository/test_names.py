@@ -41,7 +41,7 @@ def test_this_tree_passes(names: ModuleType, capsys: pytest.CaptureFixture[str])
 
 def test_a_check_that_there_is_not_is_named(names: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     assert names.main(["module"]) == 2
-    assert "there are modules, classes, knots, docs, words" in capsys.readouterr().err
+    assert "there are modules, classes, knots, docs, words, errors" in capsys.readouterr().err
 
 
 @pytest.mark.covers("PLAIN-NAME-01")
@@ -159,3 +159,23 @@ def test_told_is_found_as_a_name_and_not_in_sentences(names: ModuleType, tmp_pat
     source = names.Source(tree(tmp_path, {"src/holdfast/a.py": text}))
     found = [each.place for each in names.bad_words(source)]
     assert found == [f"src/holdfast/a.py:{line}" for line in (1, 2, 3)]
+
+
+@pytest.mark.covers("PLAIN-WORD-05")
+def test_messages_of_errors_that_begin_with_a_capital_are_found(names: ModuleType, tmp_path: Path) -> None:
+    text = """
+def closed():
+    return StoreError("The store is closed.")
+
+def check(name):
+    if not name:
+        raise InputError(f"A name {name!r} is empty.", hint="Give one.")
+    if name == "x":
+        raise errors.SettingsError("HOLDFAST_LOG is no level.")
+    raise InputError("the name is not known.")
+"""
+    source = names.Source(tree(tmp_path, {"src/holdfast/a.py": text}))
+    assert sorted(each.place for each in names.bad_messages(source)) == [
+        "src/holdfast/a.py:3",
+        "src/holdfast/a.py:7",
+    ]

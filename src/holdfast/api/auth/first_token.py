@@ -24,7 +24,7 @@ async def require_safe(authenticator: Authenticator, host: str) -> None:
     ):
         return
     raise SettingsError(
-        f"There is no token yet, so the server may listen only on loopback, not on {host}.",
+        f"there is no token yet, so the server may listen only on loopback, not on {host}.",
         hint="Create one first: holdfast tokens create user:YOU --role admin. Or leave --host out.",
     )
 

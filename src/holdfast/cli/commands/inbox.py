@@ -56,14 +56,14 @@ async def open_inbox(actor: ActorOptions, *, view: str | None, query: str) -> Ex
         return await list_holds(HoldListOptions(query=query, view=shown, limit=200), actor)
     # textual reads stdin and draws on stderr.
     if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
-        raise InputError("The inbox needs a terminal.", hint="`holdfast holds list` prints the open holds.")
+        raise InputError("the inbox needs a terminal.", hint="`holdfast holds list` prints the open holds.")
     try:
         from holdfast.cli.inbox.app import InboxApp
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "textual":
             raise
         raise InputError(
-            "The inbox needs the package textual.",
+            "the inbox needs the package textual.",
             hint=f"Install the extra `inbox`: pip install 'holdfast-flow[inbox]'. {_WITHOUT}",
         ) from None
     from holdfast.cli.inbox.service_calls import Actions

@@ -105,7 +105,7 @@ def _print_upgrade(
         _show("would be finished" if wanted.finish else "can be finished (--finish)", before.to_finish)
         if wanted.finish and before.older:
             raise OlderWorkerError(
-                f"It would be refused: {', '.join(before.older)} may run an older version.",
+                f"it would be refused: {', '.join(before.older)} may run an older version.",
                 hint="Stop or update them first.",
             )
     else:

@@ -108,7 +108,7 @@ async def create_token(
 
     if not roles and not rights:
         raise InputError(
-            "A token needs a role or a right.",
+            "a token needs a role or a right.",
             hint="Give --role operator, or --right runs:read.",
         )
     grant = CredentialGrant(

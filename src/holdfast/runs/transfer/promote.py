@@ -247,7 +247,7 @@ class _Move:
         odd = {*old, *new, *rules} - alike
         if odd:
             raise StoreError(
-                f"The tables of {self._old.where} and {self._new.where} cannot be matched: "
+                f"the tables of {self._old.where} and {self._new.where} cannot be matched: "
                 f"{', '.join(sorted(odd))}.",
                 hint="Update both to the schema of this version (`holdfast doctor` shows differences).",
             )
@@ -275,7 +275,7 @@ class _Move:
         await self._old.cancel_move()
         who = ", ".join(f"{each.worker} ({each.runs})" for each in held)
         raise RunBusyError(
-            f"Workers still had runs of {self._old.where} after {wait:.0f} s: {who}. Nothing was moved.",
+            f"workers still had runs of {self._old.where} after {wait:.0f} s: {who}. Nothing was moved.",
             hint="Stop them (SIGTERM), wait longer (--wait), or take over their runs (--force).",
         )
 
@@ -305,7 +305,7 @@ class _Move:
             )
             if not fits:
                 raise StoreBusyError(
-                    f"Another process is filling {self._new.where} at the same time.",
+                    f"another process is filling {self._new.where} at the same time.",
                     hint="Run only one `promote`.",
                 )
             self._copied += len(batch)
@@ -330,7 +330,7 @@ class _Move:
         wrong = [each.table for each in compared if not each.same]
         if wrong:
             raise CheckpointCorruptError(
-                f"The copy in {self._new.where} differs from {self._old.where}: {', '.join(wrong)} "
+                f"the copy in {self._new.where} differs from {self._old.where}: {', '.join(wrong)} "
                 "are different. The target stays closed.",
                 hint="Undo the move (--undo) and start again; check the disk, and for other writers.",
                 tables=compared,

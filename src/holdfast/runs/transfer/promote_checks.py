@@ -24,7 +24,7 @@ async def open_both(source: str, target: str) -> AsyncGenerator[tuple[Movable, M
     try:
         if not await old.exists():
             raise StoreUnavailableError(
-                f"There is no store at {old.where}.", hint="The first address is the one to move from."
+                f"there is no store at {old.where}.", hint="The first address is the one to move from."
             )
         await old.prepare()
         if await new.exists() and await old.identity() == await new.identity():
@@ -54,7 +54,7 @@ async def require_whole(address: str, where: str) -> int:
             found = await verify_audit(store, tenant)
             if not found.whole:
                 raise CheckpointCorruptError(
-                    f"The audit of tenant {tenant} in {where} is not intact: {found.why}.",
+                    f"the audit of tenant {tenant} in {where} is not intact: {found.why}.",
                     hint="`holdfast audit verify` shows where; restore a backup.",
                 )
         return len(facts.outside)
@@ -108,5 +108,5 @@ def moves_elsewhere(old: Movable, mark: MoveMark) -> StoreMovedError:
 
 def no_such_move(old: Movable, new: Movable) -> InputError:
     return InputError(
-        f"No move from {old.where} to {new.where} is in progress.", hint="There is nothing to undo."
+        f"no move from {old.where} to {new.where} is in progress.", hint="There is nothing to undo."
     )

@@ -147,22 +147,22 @@ def _sync_folder(folder: Path) -> None:
 
 def _missing(path: Path, what: str) -> BlobMissingError:
     return BlobMissingError(
-        f"The blob {path.name} is {what}.",
+        f"the blob {path.name} is {what}.",
         hint=f"Restore {path} from a backup; the runs that name it cannot be read without it.",
     )
 
 
 def _away(folder: Path) -> StoreUnavailableError:
     return StoreUnavailableError(
-        f"The blob folder {folder} is missing or empty: large values cannot be read now.",
+        f"the blob folder {folder} is missing or empty: large values cannot be read now.",
         hint="Mount or restore it. Runs that need it wait and then resume by themselves.",
     )
 
 
 def _translated(error: OSError, path: Path) -> StoreError:
     if error.errno in _NO_ROOM:
-        return StoreFullError(f"The disk is full: {path} was not written.")
+        return StoreFullError(f"the disk is full: {path} was not written.")
     return StoreUnavailableError(
-        f"The blob file {path} cannot be used: {error.strerror}.",
+        f"the blob file {path} cannot be used: {error.strerror}.",
         hint="Check that this user may read and write its folder.",
     )

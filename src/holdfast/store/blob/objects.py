@@ -120,6 +120,6 @@ def open_blobs(address: str) -> Objects:
 
         return LocalBlobs(address.removeprefix("file:"))
     raise SettingsError(
-        "The address of the blob store begins with neither s3:// nor file:.",
+        "the address of the blob store begins with neither s3:// nor file:.",
         hint="Use s3://BUCKET/PREFIX?endpoint=https://HOST&region=REGION, or file:FOLDER.",
     )

@@ -30,7 +30,7 @@ try:
     from obstore.store import S3Store
 except ModuleNotFoundError as missing:
     raise SettingsError(
-        "Blobs in S3 need the package obstore.", hint='Install it: pip install "holdfast-flow[s3]".'
+        "blobs in S3 need the package obstore.", hint='Install it: pip install "holdfast-flow[s3]".'
     ) from missing
 
 if TYPE_CHECKING:
@@ -59,12 +59,12 @@ def open_s3(address: str, **credentials: str) -> S3Blobs:
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     if parts.username or parts.password:
         raise SettingsError(
-            "The address of the blob store contains credentials.",
+            "the address of the blob store contains credentials.",
             hint="Remove them, and set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.",
         )
     if not parts.hostname:
         raise SettingsError(
-            "The address of the blob store names no bucket.", hint="Use s3://BUCKET/PREFIX?endpoint=..."
+            "the address of the blob store names no bucket.", hint="Use s3://BUCKET/PREFIX?endpoint=..."
         )
     config = _config(options)
     config.update(credentials)  # type: ignore[typeddict-item]
@@ -74,7 +74,7 @@ def open_s3(address: str, **credentials: str) -> S3Blobs:
         store = S3Store(parts.netloc, config=config, client_options=client, retry_config=retry)
     except exceptions.BaseError as error:
         raise SettingsError(
-            f"The blob store s3://{parts.netloc} cannot be opened: its settings are not accepted "
+            f"the blob store s3://{parts.netloc} cannot be opened: its settings are not accepted "
             f"({type(error).__name__}).",
             hint="Check endpoint, region and sse in its address.",
         ) from error
@@ -85,18 +85,18 @@ def _config(options: dict[str, str]) -> S3Config:
     unknown = sorted(options.keys() - _OPTIONS)
     if unknown:
         raise SettingsError(
-            f"The address of the blob store has the unknown option {unknown[0]!r}.",
+            f"the address of the blob store has the unknown option {unknown[0]!r}.",
             hint=f"Known options: {', '.join(sorted(_OPTIONS))}.",
         )
     endpoint, sse = options.get("endpoint", ""), options.get("sse", "")
     if endpoint and not endpoint.startswith("https://") and not _is_loopback(endpoint):
         raise SettingsError(
-            "The endpoint of the blob store must begin with https://; http:// is for this machine only.",
+            "the endpoint of the blob store must begin with https://; http:// is for this machine only.",
             hint="Use https://, or an endpoint on 127.0.0.1.",
         )
     if sse and sse not in _SSE:
         raise SettingsError(
-            f"The option sse of the blob store is {sse!r}.", hint=f"Use one of {', '.join(sorted(_SSE))}."
+            f"the option sse of the blob store is {sse!r}.", hint=f"Use one of {', '.join(sorted(_SSE))}."
         )
     config: S3Config = {
         "region": options.get("region", "us-east-1"),
@@ -188,13 +188,13 @@ class S3Blobs:
                 data = await self._read(key) or b""
                 if not self._fits(digest, data):
                     raise BlobDamagedError(
-                        f"The object {key} is damaged: its content does not fit its name.",
+                        f"the object {key} is damaged: its content does not fit its name.",
                         hint="Restore it from a backup or an older version of the object.",
                     )
             return data
         await self._require_marker()
         raise BlobMissingError(
-            f"The blob {digest.hex()} is missing from the blob store.",
+            f"the blob {digest.hex()} is missing from the blob store.",
             hint="Restore it from a backup; the runs that name it cannot be read without it.",
         )
 
@@ -243,7 +243,7 @@ class S3Blobs:
         data = await self._read(key)
         if data is None:
             await self._require_marker()
-            raise BlobMissingError(f"The object {key} is missing.", hint="Restore it from a backup.")
+            raise BlobMissingError(f"the object {key} is missing.", hint="Restore it from a backup.")
         return data
 
     async def replace_key(self, key: str, data: bytes) -> None:
@@ -264,7 +264,7 @@ class S3Blobs:
     def _require_own(self, key: str) -> None:
         if not key.startswith(f"{self._folder()}/"):
             raise BlobForbiddenError(
-                "The key belongs to another tenant.", hint="Use a key that this tenant's checkpoints name."
+                "the key belongs to another tenant.", hint="Use a key that this tenant's checkpoints name."
             )
 
     async def _list(self, folder: str, than: float) -> AsyncIterator[tuple[str, str]]:
@@ -301,7 +301,7 @@ class S3Blobs:
                 return
             await asyncio.sleep(0.05)
         raise StoreUnavailableError(
-            "A large value cannot be stored now: another writer of the same object does not finish.",
+            "a large value cannot be stored now: another writer of the same object does not finish.",
             hint="The run waits, and resumes when the blob store accepts it.",
         )
 
@@ -403,14 +403,14 @@ class S3Blobs:
         # A marker without a name is of a program that used the objects without a store.
         if owner and found and found != owner:
             raise BlobForbiddenError(
-                f"The prefix {self._root} of the blob store belongs to another store ({found}).",
+                f"the prefix {self._root} of the blob store belongs to another store ({found}).",
                 hint="Give each store its own prefix: s3://BUCKET/PREFIX. Nothing was written; runs wait.",
             )
 
     async def _require_marker(self) -> None:
         if await self._size(f"{self._root}/{MARKER}") is None:
             raise StoreUnavailableError(
-                "The blob store has no Holdfast marker: it may be another bucket, prefix or endpoint.",
+                "the blob store has no Holdfast marker: it may be another bucket, prefix or endpoint.",
                 hint=_WRONG_ADDRESS,
             )
 
@@ -429,15 +429,15 @@ def _store_errors(what: str) -> Generator[None]:
         raise
     except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError, PermissionError) as error:
         raise BlobForbiddenError(
-            f"A large value cannot be {what}: the blob store refuses the credentials.",
+            f"a large value cannot be {what}: the blob store refuses the credentials.",
             hint="Check the credentials and the permissions of the bucket. Runs wait and then resume.",
         ) from error
     except (exceptions.BaseError, OSError) as error:
         if "NoSuchBucket" in str(error):
             raise StoreUnavailableError(
-                "The bucket of the blob store does not exist.", hint=_WRONG_ADDRESS
+                "the bucket of the blob store does not exist.", hint=_WRONG_ADDRESS
             ) from error
         raise StoreUnavailableError(
-            f"A large value cannot be {what} now: the blob store did not answer ({type(error).__name__}).",
+            f"a large value cannot be {what} now: the blob store did not answer ({type(error).__name__}).",
             hint="Check that it can be reached; the run waits, and resumes when it can.",
         ) from error

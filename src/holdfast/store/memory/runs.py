@@ -77,7 +77,7 @@ class MemoryRuns(MemorySettle, MemoryLimits):
             return None
         old = self._ids.get(new.supersedes)
         if old is None:
-            raise RunNotFoundError(f"There is no run {new.supersedes} to supersede.", run=new.supersedes)
+            raise RunNotFoundError(f"there is no run {new.supersedes} to supersede.", run=new.supersedes)
         if old.read_only:
             raise RunReadOnlyError(f"Run {old.id} is imported history: it cannot be superseded.", run=old.id)
         require_idle_entity(old.id, old.limit, old.lease_until, self._now())

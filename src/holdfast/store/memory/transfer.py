@@ -47,7 +47,7 @@ class MemoryRunTransfer(MemorySettle):
             for hold in history.holds:
                 if hold.id in self._holds:
                     raise ConflictError(
-                        f"The hold {hold.id} belongs to another run in this store.", hold=hold.id
+                        f"the hold {hold.id} belongs to another run in this store.", hold=hold.id
                     )
             run = self._adopted(history)
             blobs = Side(blobs=history.blobs)

@@ -149,7 +149,7 @@ async def _rewrite(conn: Conn, key: int, r: Record) -> None:
         missing = await missing_blob(conn, [r.side])
         if missing is not None:
             raise BlobMissingError(
-                f"The blob {missing.hex()} of the snapshot at {r.seq} is not in the store."
+                f"the blob {missing.hex()} of the snapshot at {r.seq} is not in the store."
             )
         await refer(conn, key, r.side.blobs)
     await conn.run(

@@ -148,7 +148,7 @@ async def _apply(
     missing = await missing_blob(conn, sides)
     if missing is not None:
         raise BlobMissingError(
-            f"The blob {missing.hex()} that run {run.id} starts with is not in the store.",
+            f"the blob {missing.hex()} that run {run.id} starts with is not in the store.",
             hint="Put the blob again, then create the run.",
         )
     check_transitions(status, sides)
@@ -170,7 +170,7 @@ async def _supersede(conn: Conn, now: int, old: RunId, new: RunId, entries: Audi
     sql = "SELECT key, status, read_only, tenant, gate, lease_until FROM @runs WHERE id = ? FOR UPDATE"
     found = await conn.row(sql, old)
     if found is None:
-        raise RunNotFoundError(f"There is no run {old} to supersede.")
+        raise RunNotFoundError(f"there is no run {old} to supersede.")
     key, status, read_only, tenant, limit, lease_until = found
     require_idle_entity(old, limit, lease_until, now)
     if read_only:

@@ -68,7 +68,7 @@ class ServerStore(SqlStore, Generic[P]):
         return None
 
     def read_now(self, run: RunId, *, first: int, last: int) -> NoReturn:
-        raise StoreError("A store over the network cannot read in place.", hint="Use `read`.")
+        raise StoreError("a store over the network cannot read in place.", hint="Use `read`.")
 
     async def lost_history(self, known: AcknowledgedState) -> RunRow | None:
         return await self._write(partial(stop_lost_run, known=known), server_time=True)

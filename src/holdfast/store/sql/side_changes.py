@@ -67,7 +67,7 @@ async def missing_blob(conn: Conn, sides: Sequence[Side]) -> bytes | None:
 def check_transitions(status: str, sides: Sequence[Side]) -> None:
     for new in [side.status for side in sides if side.status is not None]:
         if not may_follow(RunStatus(status), new):
-            raise StoreError(f"A run that is {status} cannot become {new}.")
+            raise StoreError(f"a run that is {status} cannot become {new}.")
         status = new
 
 

@@ -77,14 +77,14 @@ async def _check(conn: Conn, history: RunHistory) -> None:
     missing = await missing_blob(conn, [Side(blobs=history.blobs)])
     if missing is not None:
         raise BlobMissingError(
-            f"The blob {missing.hex()} of run {history.run.id} is not in the store.",
+            f"the blob {missing.hex()} of run {history.run.id} is not in the store.",
             hint="Put the blobs before the history that names them.",
         )
     taken = await conn.row(
         "SELECT id FROM @holds WHERE id = ANY(?::text[]) LIMIT 1", [hold.id for hold in history.holds]
     )
     if taken is not None:
-        raise ConflictError(f"The hold {taken[0]} belongs to another run in this store.", hold=taken[0])
+        raise ConflictError(f"the hold {taken[0]} belongs to another run in this store.", hold=taken[0])
 
 
 async def _put_run(conn: Conn, run: RunRow) -> int | None:

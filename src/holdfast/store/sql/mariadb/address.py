@@ -56,7 +56,7 @@ def settings_for(address: str, given: dict[str, Any], forms: str) -> MariadbSett
     where = f"mariadb://{parts.hostname or ''}{parts.path}"
     database = unquote(parts.path.lstrip("/"))
     if not database or "/" in database:
-        raise SettingsError(f"The address {where} names no database.", hint=forms)
+        raise SettingsError(f"the address {where} names no database.", hint=forms)
     wrong = sorted((asked.keys() | given.keys()) & _PARTS)
     if wrong:
         raise SettingsError(f"{wrong[0]!r} is part of the address {where}, not a setting.", hint=forms)

@@ -68,26 +68,26 @@ def _refused(error: BaseException, where: str) -> HoldfastError | None:
         return moved
     if code == 1049:
         return StoreUnavailableError(
-            f"There is no database at {where}: {text}.",
+            f"there is no database at {where}: {text}.",
             hint="Create it (CREATE DATABASE), or correct the address.",
         )
     if code in _ACCESS:
         return StoreUnavailableError(
-            f"The server at {where} refused the connection: {text}.", hint="Check the user and the password."
+            f"the server at {where} refused the connection: {text}.", hint="Check the user and the password."
         )
     if code in _RIGHTS:
         return StoreUnavailableError(
-            f"This user is not allowed to do that at {where}: {text}.",
+            f"this user is not allowed to do that at {where}: {text}.",
             hint="Grant it ALL on the database; with binary logging on, creating the triggers also needs "
             "log_bin_trust_function_creators = 1, or let an administrator open the store once.",
         )
     if code in _READ_ONLY:
         return StoreUnavailableError(
-            f"The server at {where} is read-only: it is a replica.", hint="Give the address of the primary."
+            f"the server at {where} is read-only: it is a replica.", hint="Give the address of the primary."
         )
     if code in _ABSENT:
         return NotAStoreError(
-            f"The store at {where} lacks an object that Holdfast created: {text}.",
+            f"the store at {where} lacks an object that Holdfast created: {text}.",
             hint="Restore what was dropped or changed, or give another database.",
         )
     return None
@@ -97,14 +97,14 @@ def _troubled(error: BaseException, where: str) -> HoldfastError | None:
     code, text = code_of(error), _text(error)
     if code in _FULL:
         return StoreFullError(
-            f"The disk is full: nothing was written to the database {where}.",
+            f"the disk is full: nothing was written to the database {where}.",
             hint="Free some space on its disk, then try again. No acknowledged write was lost.",
         )
     if code in _BUSY or is_repeatable(error):
-        return StoreBusyError(f"The database {where} is busy: {text}.", hint="Try again.")
+        return StoreBusyError(f"the database {where} is busy: {text}.", hint="Try again.")
     if code in _DAMAGED:
         return CheckpointCorruptError(
-            f"The database {where} is damaged: {text}.", hint="Stop its users and restore a backup."
+            f"the database {where} is damaged: {text}.", hint="Stop its users and restore a backup."
         )
     return None
 
@@ -112,17 +112,17 @@ def _troubled(error: BaseException, where: str) -> HoldfastError | None:
 def _unreachable(error: BaseException, where: str) -> HoldfastError:
     if is_lost(error):
         return StoreUnavailableError(
-            f"The database {where} cannot be reached: {_text(error) or 'it took too long'}.",
+            f"the database {where} cannot be reached: {_text(error) or 'it took too long'}.",
             hint="Check that the server runs and that its address is right; a call that was not acknowledged "
             "can be repeated.",
             away=True,
         )
-    return StoreError(f"A statement failed in the database {where}: {_text(error)}.")
+    return StoreError(f"a statement failed in the database {where}: {_text(error)}.")
 
 
 def packet_error(size: int, packet: int) -> StoreError:
     return StoreError(
-        f"A statement of {size:,} characters is over the server's max_allowed_packet ({packet:,} bytes).",
+        f"a statement of {size:,} characters is over the server's max_allowed_packet ({packet:,} bytes).",
         hint="Raise max_allowed_packet on the server, or store the value as a file and keep its name.",
     )
 
@@ -134,12 +134,12 @@ def _text(error: BaseException) -> str:
 
 def old_primary(where: str) -> StoreUnavailableError:
     return StoreUnavailableError(
-        f"The server at {where} was replaced by another one meanwhile; what it answered does not count.",
+        f"the server at {where} was replaced by another one meanwhile; what it answered does not count.",
         hint="Try again.",
     )
 
 
 def closed(where: str) -> StoreUnavailableError:
     return StoreUnavailableError(
-        f"The store {where} is closed.", hint="Open it again with open_store; a forked process opens its own."
+        f"the store {where} is closed.", hint="Open it again with open_store; a forked process opens its own."
     )

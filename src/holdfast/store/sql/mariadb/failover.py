@@ -63,13 +63,13 @@ class PrimaryCheck:
         server, read_only = found
         if str(read_only) not in ("0", "OFF"):
             raise StoreUnavailableError(
-                f"The server at {self._settings.shown} is read-only: it is a replica.",
+                f"the server at {self._settings.shown} is read-only: it is a replica.",
                 hint="Give the address of the primary.",
             )
         generation, age = await self._noted(conn, str(server))
         if generation < self.generation:
             raise StoreUnavailableError(
-                f"The server at {self._settings.shown} accepts writes, but it is an old primary: it has "
+                f"the server at {self._settings.shown} accepts writes, but it is an old primary: it has "
                 f"generation {generation}, and {self.generation} was seen.",
                 hint="Stop it, or make it a replica of the new primary.",
             )

@@ -61,7 +61,7 @@ async def schema_number(conn: MariadbConnection, where: str) -> int:
     if "migrations" not in there:
         if there:
             raise NotAStoreError(
-                f"The database {where} has tables of another program; it was not changed.",
+                f"the database {where} has tables of another program; it was not changed.",
                 hint="Give an empty database.",
             )
         return 0
@@ -70,7 +70,7 @@ async def schema_number(conn: MariadbConnection, where: str) -> int:
     newest = migrations()[-1].number
     if number > newest:
         raise SchemaTooNewError(
-            f"The schema of {where} has number {number}; this version of Holdfast knows numbers up to "
+            f"the schema of {where} has number {number}; this version of Holdfast knows numbers up to "
             f"{newest}.",
             hint="Update Holdfast here. The database was not changed.",
         )
@@ -112,7 +112,7 @@ async def _lock(conn: MariadbConnection, name: str, where: str) -> None:
         waited = time.monotonic() - began
         if waited > MAX_WAIT:
             raise StoreBusyError(
-                f"The database {where} could not be migrated within {MAX_WAIT:.0f} s: another process is "
+                f"the database {where} could not be migrated within {MAX_WAIT:.0f} s: another process is "
                 "changing it.",
                 hint="Start again when it is done.",
             )

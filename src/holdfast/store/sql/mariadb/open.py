@@ -47,13 +47,13 @@ async def _prepare(settings: MariadbSettings, clock: ServerClock, conn: MariadbC
     found = _VERSION.search(version)
     if "mariadb" not in version.lower() or found is None or (int(found[1]), int(found[2])) < OLDEST_SERVER:
         raise StoreUnavailableError(
-            f"The server at {settings.shown} is {version}; Holdfast needs MariaDB 10.11 or newer.",
+            f"the server at {settings.shown} is {version}; Holdfast needs MariaDB 10.11 or newer.",
             hint="Update the server, or use PostgreSQL.",
         )
     # From 12 on it is a word: OFF, READ_ONLY, ...
     if str(read_only).upper() not in ("0", "OFF"):
         raise StoreUnavailableError(
-            f"The server at {settings.shown} is read-only: it is a replica.",
+            f"the server at {settings.shown} is read-only: it is a replica.",
             hint="Give the address of the primary.",
         )
     await bring_up(conn, settings.shown)

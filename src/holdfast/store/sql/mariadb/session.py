@@ -77,7 +77,7 @@ def _tls(settings: MariadbSettings) -> ssl.SSLContext | None:
         context = ssl.create_default_context(cafile=settings.ca)
     except OSError as error:
         raise SettingsError(
-            f"The file {settings.ca!r} cannot be read as certificates: {error}.",
+            f"the file {settings.ca!r} cannot be read as certificates: {error}.",
             hint="Give the path of a file in PEM form with ca=.",
         ) from error
     if settings.tls == "on":

@@ -64,11 +64,11 @@ def translated(error: BaseException, where: str) -> HoldfastError:
     """The error to raise instead of a driver's error; the caller raises it `from` the original."""
     if isinstance(error, asyncpg.ClientConfigurationError) or type(error) is ValueError:
         return SettingsError(
-            f"The address {where} cannot be used: {error}.",
+            f"the address {where} cannot be used: {error}.",
             hint="It reads postgresql://user:password@host:port/database?setting=value.",
         )
     if isinstance(error, asyncpg.ReadOnlySQLTransactionError):
-        return StoreUnavailableError(f"The server at {where} is read-only: it is a replica.", hint=_WRITABLE)
+        return StoreUnavailableError(f"the server at {where} is read-only: it is a replica.", hint=_WRITABLE)
     return _refused(error, where) or _troubled(error, where) or _unreachable(error, where)
 
 
@@ -78,20 +78,20 @@ def _refused(error: BaseException, where: str) -> HoldfastError | None:
         return barrier_error_for(str(error), where)
     if isinstance(error, asyncpg.InvalidCatalogNameError):
         return StoreUnavailableError(
-            f"There is no database at {where}: {error}.", hint="Create it (createdb), or correct the address."
+            f"there is no database at {where}: {error}.", hint="Create it (createdb), or correct the address."
         )
     if isinstance(error, asyncpg.InvalidAuthorizationSpecificationError):
         return StoreUnavailableError(
-            f"The server at {where} refused the connection: {error}.", hint="Check the user and the password."
+            f"the server at {where} refused the connection: {error}.", hint="Check the user and the password."
         )
     if isinstance(error, asyncpg.InsufficientPrivilegeError):
         return StoreUnavailableError(
-            f"This user is not allowed to do that at {where}: {error}.",
+            f"this user is not allowed to do that at {where}: {error}.",
             hint="Grant it CREATE on the database, or let an owner open the store once and grant the rest.",
         )
     if isinstance(error, (asyncpg.UndefinedTableError, asyncpg.UndefinedColumnError)):
         return NotAStoreError(
-            f"The store at {where} lacks an object that Holdfast created: {error}.",
+            f"the store at {where} lacks an object that Holdfast created: {error}.",
             hint="Restore what was dropped or changed, or give another ?schema=.",
         )
     return None
@@ -100,14 +100,14 @@ def _refused(error: BaseException, where: str) -> HoldfastError | None:
 def _troubled(error: BaseException, where: str) -> HoldfastError | None:
     if isinstance(error, _FULL):
         return StoreFullError(
-            f"The disk is full: nothing was written to the database {where}.",
+            f"the disk is full: nothing was written to the database {where}.",
             hint="Free some space on its disk, then try again. No acknowledged write was lost.",
         )
     if isinstance(error, _BUSY) or is_repeatable(error):
-        return StoreBusyError(f"The database {where} is busy: {error}.", hint="Try again.")
+        return StoreBusyError(f"the database {where} is busy: {error}.", hint="Try again.")
     if isinstance(error, _DAMAGED):
         return CheckpointCorruptError(
-            f"The database {where} is damaged: {error}.", hint="Stop its users and restore a backup."
+            f"the database {where} is damaged: {error}.", hint="Stop its users and restore a backup."
         )
     return None
 
@@ -119,12 +119,12 @@ def _unreachable(error: BaseException, where: str) -> HoldfastError:
         )
     if isinstance(error, (*CONNECTION_ERRORS, asyncpg.InternalClientError, TimeoutError)):
         return StoreUnavailableError(
-            f"The database {where} cannot be reached: {_reason(error)}.",
+            f"the database {where} cannot be reached: {_reason(error)}.",
             hint="Check that the server runs and that its address is right; a call that was not acknowledged "
             "can be repeated.",
             away=True,
         )
-    return StoreError(f"A statement failed in the database {where}: {error}.")
+    return StoreError(f"a statement failed in the database {where}: {error}.")
 
 
 _GONE = re.compile(r"connection (is|was|has been) (closed|released|lost)|connection_lost\(\)")
@@ -138,5 +138,5 @@ def _reason(error: BaseException) -> str:
 
 def closed(where: str) -> StoreUnavailableError:
     return StoreUnavailableError(
-        f"The store {where} is closed.", hint="Open it again with open_store; a forked process opens its own."
+        f"the store {where} is closed.", hint="Open it again with open_store; a forked process opens its own."
     )

@@ -88,7 +88,7 @@ async def migration_state(conn: PostgresConnection, where: str) -> MigrationStat
     newest = migrations()[-1].number
     if number > newest:
         raise SchemaTooNewError(
-            f"The schema {conn.schema} of {where} has number {number}; this version of Holdfast "
+            f"the schema {conn.schema} of {where} has number {number}; this version of Holdfast "
             f"knows numbers up to {newest}.",
             hint="Update Holdfast here. The database was not changed.",
         )
@@ -111,7 +111,7 @@ async def bring_up(settings: PostgresSettings, conn: PostgresConnection) -> Migr
             if now.expanded == 0:
                 raise
             raise StoreUnavailableError(
-                f"The schema {conn.schema} of {settings.shown} has number {now.expanded}, this version of "
+                f"the schema {conn.schema} of {settings.shown} has number {now.expanded}, this version of "
                 f"Holdfast needs {newest}, and this user may not change it: {error}.",
                 hint="Let the owner of its tables run `holdfast migrate` of this version, then start again.",
             ) from error
@@ -126,7 +126,7 @@ async def finish(settings: PostgresSettings, conn: PostgresConnection) -> list[P
     newest = migrations()[-1].number
     if any(number > newest for number in before):
         raise SchemaTooNewError(
-            f"The upgrade of the schema {conn.schema} of {settings.shown} to {max(before)} was begun by a "
+            f"the upgrade of the schema {conn.schema} of {settings.shown} to {max(before)} was begun by a "
             f"newer version of Holdfast; this one knows numbers up to {newest}.",
             hint="Finish it with that version.",
         )
@@ -162,7 +162,7 @@ async def _one_at_a_time(settings: PostgresSettings, conn: PostgresConnection, s
         waited = time.monotonic() - began
         if waited > MAX_WAIT:
             raise StoreBusyError(
-                f"The schema {conn.schema} of {settings.shown} could not be migrated within "
+                f"the schema {conn.schema} of {settings.shown} could not be migrated within "
                 f"{MAX_WAIT:.0f} s: {why}.",
                 hint=todo,
             )
@@ -284,7 +284,7 @@ def _refuse_unfinished(now: MigrationState, settings: PostgresSettings) -> None:
     left = [number for number in now.begun if number <= RELEASED]
     if left:
         raise StoreUnavailableError(
-            f"An earlier upgrade of the schema {settings.schema} of {settings.shown} is not finished "
+            f"an earlier upgrade of the schema {settings.schema} of {settings.shown} is not finished "
             f"(number {left[0]}), and this version would add more.",
             hint="Run `holdfast migrate --finish` when no worker of the version before it is left.",
         )
@@ -292,6 +292,6 @@ def _refuse_unfinished(now: MigrationState, settings: PostgresSettings) -> None:
 
 def _foreign(schema: str, where: str) -> NotAStoreError:
     return NotAStoreError(
-        f"The schema {schema} of {where} has tables of another program; it was not changed.",
+        f"the schema {schema} of {where} has tables of another program; it was not changed.",
         hint="Give another schema with ?schema=, or an empty database.",
     )

@@ -53,12 +53,12 @@ async def _prepare(settings: PostgresSettings, clock: ServerClock, raw: Any) -> 
     heard(now)
     if version < OLDEST_SERVER:
         raise StoreUnavailableError(
-            f"The server at {settings.shown} is PostgreSQL {version // 10000}; Holdfast needs 15 or newer.",
+            f"the server at {settings.shown} is PostgreSQL {version // 10000}; Holdfast needs 15 or newer.",
             hint="Update the server.",
         )
     if standby or read_only:
         raise StoreUnavailableError(
-            f"The server at {settings.shown} is a replica, or its transactions are read-only.",
+            f"the server at {settings.shown} is a replica, or its transactions are read-only.",
             hint="Give the address of the primary, or all servers of the cluster.",
         )
     # A pooler invents a process id for each connection.
@@ -78,6 +78,6 @@ async def _require_transactions(settings: PostgresSettings, raw: Any) -> None:
         if "statement pooling" not in str(error):
             raise
         raise SettingsError(
-            f"The pooler at {settings.shown} pools statements, but Holdfast writes in transactions.",
+            f"the pooler at {settings.shown} pools statements, but Holdfast writes in transactions.",
             hint="Set pool_mode = transaction (or session) for this database in the pooler.",
         ) from error

@@ -121,7 +121,7 @@ def no_primary_error() -> BaseException:
 
 def old_primary_error(who: ServerIdentity, seen: int) -> StoreUnavailableError:
     return StoreUnavailableError(
-        f"The server {who.server.name} accepts writes, but it is an old primary: it is on timeline "
+        f"the server {who.server.name} accepts writes, but it is an old primary: it is on timeline "
         f"{who.timeline}, and timeline {seen} was seen. Nothing is written to it.",
         hint="Stop it, or make it a standby of the new primary (pg_rewind); give all servers in the address. "
         "After an intended restore, restart the process.",
@@ -130,7 +130,7 @@ def old_primary_error(who: ServerIdentity, seen: int) -> StoreUnavailableError:
 
 def other_cluster_error(who: ServerIdentity, ours: int) -> StoreUnavailableError:
     return StoreUnavailableError(
-        f"The server {who.server.name} belongs to another cluster ({who.system}) than the one that this "
+        f"the server {who.server.name} belongs to another cluster ({who.system}) than the one that this "
         f"store is on ({ours}). Nothing is written to it.",
         hint="Correct the address. After an intended move to a new cluster, restart the process.",
     )

@@ -164,7 +164,7 @@ def run_now(work: Coroutine[Any, Any, T]) -> T:
     except StopIteration as done:
         return done.value
     work.close()
-    raise AssertionError("Work on SQLite must not suspend.")
+    raise AssertionError("work on SQLite must not suspend.")
 
 
 def library_version() -> str:

@@ -191,7 +191,7 @@ def _write_again(cur: Cursor) -> None:
 
 def _replaced(path: str, what: str) -> StoreReplacedError:
     return StoreReplacedError(
-        f"The file {path} {what} while this process used it: the last write is not acknowledged.",
+        f"the file {path} {what} while this process used it: the last write is not acknowledged.",
         hint="Stop all processes that use this store, put the file and its -wal back or restore a backup, "
         "and start them again.",
         path=path,

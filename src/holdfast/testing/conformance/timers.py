@@ -70,7 +70,9 @@ class TimerSuite:
                 fired += count
             return fired
 
-        assert sum(await kit.race(3, sweep)) == 10
+        # A sweep leaves out a run that another one has locked, so all may end before the last timer.
+        fired = sum(await kit.race(3, sweep))
+        assert fired + await sweep(kit.store, 0) == 10
         _, rows = await kit.store.pending(lease.run)
         assert sorted(row.payload for row in rows) == [b"t%d" % number for number in range(10)]
 

@@ -77,10 +77,5 @@ class BuiltInHandler(Protocol):
 
 
 AT_ONCE = frozenset({"start", "exit", "conditional"})
-"""Types of handlers that are `Instant`: their files are written from the journal."""
-
-
-class InstantHandler(BuiltInHandler, Protocol):
-    """A built-in handler that does nothing: its outcome is known before it is called."""
-
-    def at_once(self, stage: Stage, /) -> StageOutcome: ...
+"""Types of built-in handlers that do nothing: `at_once(stage)` gives their outcome, and their files are
+written from the journal."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from enum import Enum
 from typing import Any, Final, NoReturn, cast
 from uuid import UUID
 
@@ -129,11 +128,6 @@ def thaw(value: Any) -> Any:
     if type(value) is tuple:
         return tuple(thaw(v) for v in value)  # type: ignore[misc]
     return value
-
-
-def is_plain_instance(value: object) -> bool:
-    """Whether the value is of a kind that a registry may adopt at all."""
-    return isinstance(value, (Enum, msgspec.Struct)) or hasattr(type(value), "__dataclass_fields__")
 
 
 def has_few_values(value: Any, most: int) -> bool:

@@ -101,4 +101,4 @@ def test_an_unknown_command_is_compared_with_all_names(capsys: pytest.CaptureFix
     from holdfast.cli.main import run
 
     assert run(["rnu"]) == 2
-    assert capsys.readouterr().err == "holdfast: No such command 'rnu'. Did you mean 'run'? See --help.\n"
+    assert capsys.readouterr().err == "holdfast: no such command 'rnu'. Did you mean 'run'? See --help.\n"

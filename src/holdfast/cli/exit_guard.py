@@ -51,7 +51,7 @@ class ExitGuard:
         if not isinstance(code, int) or code & 0xFF == 0:  # 256 is 0 for the system
             code = Exit.broken if self.ended is None else self.ended
             if self.ended is None:
-                text = f"The code that ran called os.{name}: the command has not done its work.\n"
+                text = f"holdfast: the code that ran called os.{name}: the command has not done its work.\n"
                 os.write(2, text.encode())
         self._real["_exit"](code)
         raise AssertionError("unreachable")

@@ -52,7 +52,7 @@ def _leave_threads(code: int) -> None:
     if left:
         from holdfast.cli.output.console import print_error
 
-        print_error(f"The code that ran left a thread behind ({', '.join(left[:5])}), which ends now.")
+        print_error(f"the code that ran left a thread behind ({', '.join(left[:5])}), which ends now.")
     if native:
         atexit._run_exitfuncs()  # pyright: ignore[reportPrivateUsage]
     for stream in (sys.stdout, sys.stderr):
@@ -76,7 +76,7 @@ def run(argv: list[str]) -> int:
         _flush_output()
         return code if isinstance(code, int) else Exit.ok
     except KeyboardInterrupt:
-        print_error("Interrupted.")
+        print_error("interrupted.")
         # 130 is what shells use for a command that Ctrl-C ended.
         return Exit.interrupted
     except SystemExit as error:
@@ -84,7 +84,7 @@ def run(argv: list[str]) -> int:
             _flush_output()
             return Exit.run_failed
         # Code of a user: whatever code it asks for, the command has not done its work.
-        print_error(f"The code that ran called sys.exit({error.code}).")
+        print_error(f"the code that ran called sys.exit({error.code}).")
         return Exit.run_failed
     except Exception as error:
         if os.environ.get("HOLDFAST_DEBUG"):
@@ -119,12 +119,13 @@ def _explain(error: Exception) -> Exit:
         return Exit.bad_input
     if usage is not None:
         text = usage().rstrip()
+        text = text[:1].lower() + text[1:]  # as every other message
         print_error(f"{text if text.endswith(('.', '?')) else f'{text}.'} See --help.")
         return Exit.bad_input
     if isinstance(error, HoldfastError):
         print_error(str(error))
         return _code_of(error)
-    print_error(f"Unexpected error: {type(error).__name__}: {error}. Set HOLDFAST_DEBUG=1 for a traceback.")
+    print_error(f"unexpected error: {type(error).__name__}: {error}. Set HOLDFAST_DEBUG=1 for a traceback.")
     return Exit.broken
 
 

@@ -101,4 +101,4 @@ def _numbers(release: str) -> list[int]:
 
 def _refusal(older: list[str]) -> str:
     more = f" and {len(older) - _SHOWN} more" if len(older) > _SHOWN else ""
-    return f"Code of an older version may be using this store: {', '.join(older[:_SHOWN])}{more}."
+    return f"code of an older version may be using this store: {', '.join(older[:_SHOWN])}{more}."

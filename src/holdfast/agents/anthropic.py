@@ -65,13 +65,11 @@ class Anthropic:
         self.origin = f"anthropic/{name}"
         self.options = dict(options or {})
         more = {"anthropic-version": VERSION, **(headers or {})}
-
-        def with_key(found: str) -> dict[str, str]:
-            return {**more, "x-api-key": found} if found else more
-
         self.endpoint = Endpoint(
-            base_url, key=key, headers=with_key, timeout=timeout, retries=retries, sleep=sleep, egress=egress
-        )
+            base_url,
+            key=key, key_header="x-api-key", headers=more,
+            timeout=timeout, retries=retries, sleep=sleep, egress=egress,
+        )  # fmt: skip
 
     def __repr__(self) -> str:
         return f"Anthropic({self.name!r}, base_url={self.endpoint.base_url!r})"

@@ -44,14 +44,9 @@ class Gemini:
         self.prices = prices
         self.options = dict(options or {})
         self.origin = f"gemini/{name}"
-        more = dict(headers or {})
-
-        def with_key(found: str) -> dict[str, str]:
-            # In a header: an address with a key would be in logs of proxies.
-            return {**more, "x-goog-api-key": found} if found else more
-
         base = base_url.rstrip("/").removesuffix(f"/{VERSION}")
-        self.endpoint = Endpoint(base, key=key, headers=with_key, **call)
+        # In a header: an address with a key would be in logs of proxies.
+        self.endpoint = Endpoint(base, key=key, key_header="x-goog-api-key", headers=headers, **call)
 
     def __repr__(self) -> str:
         return f"Gemini({self.name!r}, base_url={self.endpoint.base_url!r})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from functools import cache
 from hashlib import sha256
@@ -86,19 +86,21 @@ class Endpoint:
         base_url: str,
         *,
         key: Key,
-        headers: Callable[[str], dict[str, str]],
+        key_header: str = "authorization",
+        headers: Mapping[str, str] | None = None,
         timeout: float = 120.0,
         connect: float = 10.0,
         retries: Retries | None = None,
         sleep: Sleep = asyncio.sleep,
         egress: Egress | None = None,
     ) -> None:
-        """`egress`: the rules that its address must obey, checked with each request; then no proxy of the
-        environment is used."""
+        """`headers`: sent with each request, beside that of the key. `egress`: the rules that its address
+        must obey, checked with each request; then no proxy of the environment is used."""
         self.base_url = base_url.rstrip("/")
         self._egress = egress
         self._key = key
-        self._headers = headers
+        self._key_header = key_header
+        self._headers = dict(headers or {})
         self._timeout = timeout
         self._connect = connect
         self.retries = retries or Retries()
@@ -186,7 +188,9 @@ class Endpoint:
     @asynccontextmanager
     async def _open(self, url: str, body: bytes, key: str) -> AsyncGenerator[Events]:
         client_of, errors = _library()
-        headers = {"content-type": "application/json", "accept": "text/event-stream", **self._headers(key)}
+        headers = {"content-type": "application/json", "accept": "text/event-stream", **self._headers}
+        if key:
+            headers[self._key_header] = f"Bearer {key}" if self._key_header == "authorization" else key
         try:
             at, route = (url, {}) if self._egress is None else await self._routed(url, self._egress)
             if route:

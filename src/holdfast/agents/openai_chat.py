@@ -44,13 +44,8 @@ class OpenAI:
         self.prices = prices
         self.options = dict(options or {})
         self.max_tokens_field = max_tokens_field
-        more = dict(headers or {})
-
-        def with_key(found: str) -> dict[str, str]:
-            return {**more, "authorization": f"Bearer {found}"} if found else more
-
         self.endpoint = Endpoint(
-            base_url, key=key, headers=with_key, timeout=timeout, retries=retries, sleep=sleep, egress=egress
+            base_url, key=key, headers=headers, timeout=timeout, retries=retries, sleep=sleep, egress=egress
         )
 
     def __repr__(self) -> str:

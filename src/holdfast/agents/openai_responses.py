@@ -45,12 +45,7 @@ class OpenAIResponses:
         self.prices = prices
         self.options = dict(options or {})
         self.origin = f"responses/{name}"
-        more = dict(headers or {})
-
-        def with_key(found: str) -> dict[str, str]:
-            return {**more, "authorization": f"Bearer {found}"} if found else more
-
-        self.endpoint = Endpoint(base_url, key=key, headers=with_key, **call)
+        self.endpoint = Endpoint(base_url, key=key, headers=headers, **call)
 
     def __repr__(self) -> str:
         return f"OpenAIResponses({self.name!r}, base_url={self.endpoint.base_url!r})"

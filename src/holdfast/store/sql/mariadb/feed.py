@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.store.errors import feed_trimmed
 from holdfast.store.sql.connection import Conn
+from holdfast.store.sql.server_feed import read_feed, trim
 from holdfast.types.ids import RunId
 
 # The last statements of a transaction. The row of `feed_head` stays locked until the commit, so positions are
@@ -18,11 +18,9 @@ _FEED = """
 SELECT feed.pos, runs.id, feed.first, feed.last FROM @feed AS feed
 JOIN @runs AS runs ON runs.key = feed.run_key
 WHERE feed.pos > ? ORDER BY feed.pos LIMIT ?"""
-_FLOOR = "SELECT pos FROM @feed_marks WHERE trimmed ORDER BY pos DESC LIMIT 1"
 _MARK = """
 INSERT INTO @feed_marks (pos, at) SELECT max(pos), @now(?::bigint) FROM @feed HAVING max(pos) IS NOT NULL
 ON CONFLICT DO NOTHING"""
-_OLD = "SELECT max(pos) FROM @feed_marks WHERE trimmed OR at <= ?"
 _TRIM = "DELETE FROM @feed WHERE pos <= ? ORDER BY pos LIMIT ?"
 
 
@@ -39,20 +37,8 @@ def announce(events: Sequence[tuple[int, int, int]]) -> list[str]:
 
 
 async def feed(conn: Conn, after: int, limit: int) -> list[tuple[int, RunId, int, int]]:
-    found = await conn.rows(_FEED, after, limit)
-    # Read after the rows: so a trim between the two statements is noticed.
-    floor = await conn.row(_FLOOR)
-    if floor is not None and after < floor[0]:
-        raise feed_trimmed(after, floor[0])
-    return [(pos, RunId(run), first, last) for pos, run, first, last in found]
+    return await read_feed(conn, _FEED, after, limit)
 
 
 async def trim_feed(conn: Conn, now: int | None, before: int, limit: int) -> int:
-    await conn.run(_MARK, now)
-    found = await conn.row(_OLD, before)
-    if found is None or found[0] is None:
-        return 0
-    floor = found[0]
-    await conn.run("UPDATE @feed_marks SET trimmed = true WHERE pos = ? AND NOT trimmed", floor)
-    await conn.run("DELETE FROM @feed_marks WHERE pos < ?", floor)
-    return await conn.run(_TRIM, floor, limit)
+    return await trim(conn, now, before, limit, mark=_MARK, delete=_TRIM)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from holdfast.store.errors import feed_trimmed
 from holdfast.store.sql.connection import Conn
+from holdfast.store.sql.server_feed import read_feed, trim
 from holdfast.types.ids import RunId
 
 _FEED = """
@@ -13,14 +13,12 @@ SELECT feed.pos, runs.id, feed.first, feed.last FROM @feed AS feed
 JOIN @runs AS runs ON runs.key = feed.run_key
 WHERE feed.pos > ? AND feed.pos < pg_snapshot_xmin(pg_current_snapshot())::text::bigint << 20
 ORDER BY feed.pos LIMIT ?"""
-_FLOOR = "SELECT pos FROM @feed_marks WHERE trimmed ORDER BY pos DESC LIMIT 1"
 # Below every open transaction: no row can be added before a mark any more.
 _MARK = """
 INSERT INTO @feed_marks (pos, at)
 SELECT pos, @now(?::bigint) FROM @feed
 WHERE pos < pg_snapshot_xmin(pg_current_snapshot())::text::bigint << 20
 ORDER BY pos DESC LIMIT 1 ON CONFLICT DO NOTHING"""
-_OLD = "SELECT max(pos) FROM @feed_marks WHERE trimmed OR at <= ?"
 # Another process that trims takes the rows after those, so that none waits.
 _TRIM = """
 DELETE FROM @feed WHERE pos IN (
@@ -42,20 +40,8 @@ async def feed(conn: Conn, after: int, limit: int) -> list[tuple[int, RunId, int
         if horizon[0] >= begun:
             break
         await asyncio.sleep(pause)
-    found = await conn.rows(_FEED, after, limit)
-    # Read after the rows: so a trim between the two statements is noticed.
-    floor = await conn.row(_FLOOR)
-    if floor is not None and after < floor[0]:
-        raise feed_trimmed(after, floor[0])
-    return [(pos, RunId(run), first, last) for pos, run, first, last in found]
+    return await read_feed(conn, _FEED, after, limit)
 
 
 async def trim_feed(conn: Conn, now: int | None, before: int, limit: int) -> int:
-    await conn.run(_MARK, now)
-    found = await conn.row(_OLD, before)
-    if found is None or found[0] is None:
-        return 0
-    floor = found[0]
-    await conn.run("UPDATE @feed_marks SET trimmed = true WHERE pos = ? AND NOT trimmed", floor)
-    await conn.run("DELETE FROM @feed_marks WHERE pos < ?", floor)
-    return await conn.run(_TRIM, floor, limit)
+    return await trim(conn, now, before, limit, mark=_MARK, delete=_TRIM)

@@ -1,9 +1,10 @@
-"""Names: python tools/names.py [modules | classes | knots | docs | words | errors]
+"""Names: python tools/names.py [modules | classes | knots | docs | comments | words | errors]
 
 modules   module names are nouns or the verb of their one entry point: no gerunds, no `a__b`
 classes   a public class name means one thing in src (the generated client apart)
 knots     no large group of modules that all have to know each other; imports for type hints count
 docs      the documentation names only modules and files that exist
+comments  so do docstrings and comments in src, in backticks
 words     no metaphors as names, no "whoever" as a subject, no variable or function named `told`
 errors    messages of errors begin with a small letter: they stand behind "holdfast: " and inside of others
 
@@ -73,6 +74,8 @@ CAPITAL = re.compile(r"(?:The|There|This|A|An|It|Another|Only|More|No|Cannot|Giv
 HISTORY = ("docs/adr/", "docs/ledger/", "CHANGELOG.md")
 DOTTED = re.compile(r"(?<![\w./@:-])holdfast((?:\.[A-Za-z_]\w*)+)")
 PATH = re.compile(r"(?<![\w./-])((?:src|tests|tools|docs|examples|bench|deploy|requirements)/[\w./-]*\w)")
+# In docstrings and comments, as `store.protocols`. Settings and groups of the client look alike.
+QUOTED = re.compile(r"`((?!config\.|client\.)[a-z_]+(?:\.[A-Za-z_]\w*)+)`")
 # A file beside modules: `holdfast.db`, `holdfast.d.ts`.
 FILE_ENDINGS = frozenset(
     {"db", "js", "json", "lock", "log", "md", "py", "service", "toml", "ts", "yaml", "yml"}
@@ -119,9 +122,9 @@ class Source:
     def _texts(self) -> str:
         return "\n".join(path.read_text() for path in self.modules.values())
 
-    def says(self, text: str) -> bool:
-        """As a text of its own: the name of a span, a metric or an attribute."""
-        return re.search(rf"""["'`]{re.escape(text)}["'`.{{]""", self._texts) is not None
+    def says(self, text: str, marks: str = "\"'`") -> bool:
+        """As a text of its own, between these marks: the name of a span, a metric or an attribute."""
+        return re.search(rf"""[{marks}]{re.escape(text)}[{marks}.{{]""", self._texts) is not None
 
     def place(self, module: str, line: int = 1) -> str:
         return f"{self.modules[module].relative_to(self.root)}:{line}"
@@ -252,6 +255,21 @@ def unknown_in_docs(source: Source, given: Iterable[tuple[str, str]] | None = No
                     )
 
 
+def unknown_in_source(source: Source) -> Iterator[Finding]:
+    packages = {name.split(".")[1] for name in source.modules if "." in name}
+    for name, path in source.modules.items():
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            for match in QUOTED.finditer(line):
+                parts = match[1].split(".")
+                named = parts[0] in packages and parts[-1] not in FILE_ENDINGS
+                if named and not _exists(source, parts, packages) and not source.says(match[1], "\"'"):
+                    yield Finding(
+                        source.place(name, number),
+                        f"there is no {match[1]}",
+                        "Write the name that it has now.",
+                    )
+
+
 def _exists(source: Source, parts: list[str], packages: set[str]) -> bool:
     if parts[0] not in packages:
         ordinary = parts[-1] in FILE_ENDINGS or parts[0] in TABLES or parts[0].startswith("__")
@@ -350,6 +368,7 @@ CHECKS: dict[str, Callable[[Source], Iterator[Finding]]] = {
     "classes": doubled_classes,
     "knots": large_knots,
     "docs": unknown_in_docs,
+    "comments": unknown_in_source,
     "words": bad_words,
     "errors": bad_messages,
 }

@@ -256,8 +256,8 @@ def test_servers_that_cannot_start_say_why(tmp_path: Path) -> None:
         taken.listen()
         port = str(taken.getsockname()[1])
         cases = {
-            f"cannot listen on 127.0.0.1:{port}": ("--port", port),
-            "There is no token yet": ("--host", "0.0.0.0"),
+            f"holdfast: cannot listen on 127.0.0.1:{port}": ("--port", port),
+            "there is no token yet": ("--host", "0.0.0.0"),
             "is not an address to listen on": ("--no-worker", "--metrics", "nowhere"),
             f"cannot listen on 127.0.0.1:{port}": ("--no-worker", "--metrics", port),
             "cannot be read": ("--sign-in", "no/such/file.toml"),

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from holdfast import Flow, Holdfast, Worker
-from holdfast.runs.worker import suspects
+from holdfast.runs.worker import isolation as suspects
 from holdfast.store.rows import ClaimRequest
 from holdfast.testing.clock import FakeClock
 from holdfast.types.ids import RunId

@@ -12,7 +12,6 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.errors import InputError, StoreError, TransportError
-from holdfast.holds.notify.expiry import next_try
 from holdfast.queues.completions import (
     REFUSALS,
     Completion,
@@ -32,6 +31,7 @@ from holdfast.store.protocols import Store
 from holdfast.telemetry import log
 from holdfast.types.backoff import Backoff
 from holdfast.types.clock import MICROS
+from holdfast.types.delivery_retry import next_try
 from holdfast.types.hold import CONSUME, HoldFilter, HoldOrder, HoldRow
 from holdfast.types.ids import HoldId, RunId, new_id
 from holdfast.types.outbox import QUEUE, QUEUE_OUT, OutboxRow, OutboxState

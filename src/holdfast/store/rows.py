@@ -54,7 +54,7 @@ class NewRun(msgspec.Struct, kw_only=True):
     lease_until: int | None = None
     # The name of the limit that it counts for, '' for none. If that limit is reached the run is not claimed
     # at once: it is queued (pending). `limits` are those that its flow declares, written with the run. A run
-    # without one gets the limit of its flow (`types.limit_rows.flow_limit`) if an operator fixed one.
+    # without one gets the limit of its flow (`types.concurrency_limits.flow_limit`) if an operator fixed one.
     limit: str = ""
     limits: list[LimitRow] = []
 

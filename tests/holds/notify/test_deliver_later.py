@@ -10,8 +10,8 @@ import pytest
 from holdfast.holds.directory.admin import Registrar
 from holdfast.holds.directory.base import Person
 from holdfast.holds.notify.channel import Delivery
-from holdfast.holds.notify.expiry import LONGEST, WAITS, next_try
 from holdfast.types.clock import MICROS
+from holdfast.types.delivery_retry import LONGEST, WAITS, next_try
 from holdfast.types.document import Document
 from holdfast.types.outbox import OutboxState
 from tests.holds.notify.scene import FAILS, REFUSED, Diary, Scene, scene

@@ -13,7 +13,7 @@ from mcp.client.streamable_http import streamable_http_client
 from holdfast import Flow, Holdfast, Worker
 from holdfast.api.app import ApiSettings
 from holdfast.api.routes.all import THEMES
-from holdfast.integrations.mcp.ask_people_flow import ask_people
+from holdfast.integrations.ask_people_flow import ask_people
 from holdfast.integrations.mcp.http import routes
 from tests.api.conftest import Server, serving
 from tests.api.sign_in import bearer, token

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.cli.commands.worker import WorkerOptions, run_worker
-from holdfast.integrations.mcp.ask_people_flow import EARLIER_CODE, ask_people
+from holdfast.integrations.ask_people_flow import EARLIER_CODE, ask_people
 from holdfast.types.ids import HoldId
 from holdfast.types.terms import operator
 from tests.api.conftest import Server

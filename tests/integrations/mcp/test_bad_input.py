@@ -11,7 +11,7 @@ import pytest
 from holdfast import Holdfast, Worker
 from holdfast.api.app import ApiSettings
 from holdfast.errors import HoldfastError
-from holdfast.integrations.mcp.ask_people_flow import ask_people
+from holdfast.integrations.ask_people_flow import ask_people
 from holdfast.integrations.mcp.caller import McpCaller, agent_here
 from holdfast.integrations.mcp.http import routes
 from holdfast.integrations.mcp.resources import ignore_progress, read_resource

@@ -24,8 +24,8 @@ from holdfast.api.auth.rights import Right
 from holdfast.api.routes.all import THEMES
 from holdfast.api.server import HttpServer
 from holdfast.errors import InputError
+from holdfast.integrations.ask_people_flow import ask_people
 from holdfast.integrations.mcp import server
-from holdfast.integrations.mcp.ask_people_flow import ask_people
 from holdfast.integrations.mcp.caller import McpCaller, Progress, agent_here
 from holdfast.integrations.mcp.http import routes
 from holdfast.integrations.mcp.tool_registry import ToolRegistry

@@ -41,7 +41,7 @@ def test_this_tree_passes(names: ModuleType, capsys: pytest.CaptureFixture[str])
 
 def test_a_check_that_there_is_not_is_named(names: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     assert names.main(["module"]) == 2
-    assert "there are modules, classes, knots, docs, words, errors" in capsys.readouterr().err
+    assert "there are modules, classes, knots, docs, comments, words, errors" in capsys.readouterr().err
 
 
 @pytest.mark.covers("PLAIN-NAME-01")
@@ -179,3 +179,13 @@ def check(name):
         "src/holdfast/a.py:3",
         "src/holdfast/a.py:7",
     ]
+
+
+@pytest.mark.covers("PLAIN-NAME-05")
+def test_modules_that_comments_name_exist(names: ModuleType, tmp_path: Path) -> None:
+    text = (
+        '"""As `store.rows` and `store.rows.Row`; not `store.gone`, `config.x`, `store.json` or `row.x`."""\n'
+    )
+    files = {"src/holdfast/a.py": text, "src/holdfast/store/rows.py": "class Row:\n    pass\n"}
+    (found,) = names.unknown_in_source(names.Source(tree(tmp_path, files)))
+    assert (found.place, found.problem) == ("src/holdfast/a.py:1", "there is no store.gone")

@@ -88,7 +88,7 @@ async def _serve_local(specs: list[str], who: str, tenant: str, store: str | Non
     from holdfast.api.auth.grants import CredentialGrant, validate_grant
     from holdfast.app.loader import load_flows
     from holdfast.app.worker import Worker
-    from holdfast.integrations.mcp.ask_people_flow import ask_people
+    from holdfast.integrations.ask_people_flow import ask_people
     from holdfast.integrations.mcp.caller import agent_here
 
     validate_grant(CredentialGrant(subject=who, tenant=tenant))

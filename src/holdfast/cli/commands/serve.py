@@ -262,7 +262,7 @@ def folder_of_root(given: str) -> tuple[str | None, Path]:
 
 def _worker(hf: Holdfast, flows: list[Flow], wanted: ServeOptions, options: dict[str, Any]) -> Worker:
     from holdfast.app.worker import Worker
-    from holdfast.integrations.mcp.ask_people_flow import ask_people
+    from holdfast.integrations.ask_people_flow import ask_people
 
     # Questions of agents (/mcp) are runs too, created by this server or another one.
     return Worker(*flows, ask_people, on=hf, lanes=wanted.lanes, concurrency=wanted.concurrency, **options)

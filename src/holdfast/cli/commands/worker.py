@@ -257,7 +257,7 @@ async def _run_worker(
     from holdfast.app.loader import address_in
     from holdfast.app.worker import Worker
     from holdfast.cli.flow_check import load_checked_flows
-    from holdfast.integrations.mcp.ask_people_flow import ask_people
+    from holdfast.integrations.ask_people_flow import ask_people
 
     options, lease = terms.options(), terms.lease_seconds()
     carried = load_checked_flows(specs)

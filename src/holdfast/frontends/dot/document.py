@@ -144,7 +144,7 @@ class Pipeline(Attributes, frozen=True, kw_only=True, dict=True, gc=True):
     children: Mapping[str, Pipeline] = {}
     """The child pipelines of its managers, by the name that the manager uses."""
     requires: frozenset[str] | None = None
-    """What a worker must have to run it (`attractor.requirements`); None: not known."""
+    """What a worker must have to run it (`attractor.worker_requirements`); None: not known."""
 
     @property
     def goal(self) -> str:

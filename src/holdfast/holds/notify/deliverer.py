@@ -28,13 +28,14 @@ from holdfast.holds.notify.choices import is_wanted_by
 from holdfast.holds.notify.delivery_log import DeliveryLog
 from holdfast.holds.notify.digest import Digest
 from holdfast.holds.notify.escape import error_line
-from holdfast.holds.notify.expiry import next_try, skip_overdue
+from holdfast.holds.notify.expiry import skip_overdue
 from holdfast.holds.notify.notice import Notice, notice_of
 from holdfast.holds.notify.recipients import Recipient, informed_recipients, recipients_of
 from holdfast.holds.notify.settings import TOPICS
 from holdfast.store.protocols import Store
 from holdfast.telemetry import log
 from holdfast.types.clock import MICROS, Clock
+from holdfast.types.delivery_retry import next_try
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import HoldId
 from holdfast.types.outbox import ASKED_BACK, CLOSED, LINK, OutboxRow, OutboxState

@@ -13,6 +13,7 @@ from langgraph.types import Command, Interrupt
 
 from holdfast.app.holdfast import Holdfast
 from holdfast.errors import ConflictError, InputError, RunNotFoundError, SettingsError
+from holdfast.integrations.ask_people_flow import MANNER, ask_people
 from holdfast.integrations.langgraph.content import place_of
 from holdfast.integrations.langgraph.given_answers import GivenAnswers, given_answers
 from holdfast.integrations.langgraph.interrupts import (
@@ -25,7 +26,6 @@ from holdfast.integrations.langgraph.interrupts import (
     questions_of,
     require_asked_by_graph,
 )
-from holdfast.integrations.mcp.ask_people_flow import MANNER, ask_people
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import RunId
 from holdfast.types.value import thaw

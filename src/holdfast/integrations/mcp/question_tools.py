@@ -13,8 +13,8 @@ from holdfast.api.routes.runs import start_from_request
 from holdfast.api.schemas.runs import CreateRun
 from holdfast.app.flow import Flow
 from holdfast.errors import FlowInvalidError, HoldNotFoundError, InputError, RunNotFoundError, StateError
-from holdfast.integrations.mcp.ask_people_flow import NAME
-from holdfast.integrations.mcp.ask_people_flow import ask_people as flow
+from holdfast.integrations.ask_people_flow import NAME
+from holdfast.integrations.ask_people_flow import ask_people as flow
 from holdfast.integrations.mcp.caller import McpCaller, Progress
 from holdfast.integrations.mcp.change_signals import questions_signal, run_signal
 from holdfast.integrations.mcp.question_view import view_question, view_unopened

@@ -11,7 +11,7 @@ from holdfast.api.auth.rights import Right
 from holdfast.api.routes.run_list import list_runs
 from holdfast.api.schemas.runs import ListRuns
 from holdfast.errors import NotFoundError
-from holdfast.integrations.mcp.ask_people_flow import NAME
+from holdfast.integrations.ask_people_flow import NAME
 from holdfast.integrations.mcp.caller import McpCaller
 from holdfast.integrations.mcp.question_tools import list_questions
 from holdfast.integrations.mcp.question_view import view_question

@@ -23,7 +23,7 @@ from holdfast.api.schemas.queues import Length, SendEvent, SentEvent
 from holdfast.api.schemas.runs import CancelRun, CreateRun, ListRuns, ResultQuery, RunResult
 from holdfast.app.flow import is_idle
 from holdfast.errors import FlowNotFoundError
-from holdfast.integrations.mcp.ask_people_flow import NAME
+from holdfast.integrations.ask_people_flow import NAME
 from holdfast.integrations.mcp.caller import McpCaller, Progress
 from holdfast.integrations.mcp.change_signals import run_signal
 from holdfast.integrations.mcp.tool_registry import ToolRegistry

@@ -17,7 +17,7 @@ from holdfast.app.holdfast import Holdfast
 from holdfast.app.open_retry import is_away, open_with_retry
 from holdfast.app.worker import Worker
 from holdfast.errors import StoreError
-from holdfast.integrations.mcp.ask_people_flow import ask_people
+from holdfast.integrations.ask_people_flow import ask_people
 from holdfast.integrations.starlette.state import state_of
 from holdfast.telemetry import log
 

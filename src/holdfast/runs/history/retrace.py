@@ -303,7 +303,7 @@ class _Retracer:
             raise self.verdict.differs(record, body, [], f"nothing: {_reason(error)}") from None
         self._held_to(decision)
 
-    # What only code could judge (`engine.decision.Fits`): the journal shows how it was judged.
+    # What only code could judge (`engine.decision.ValueChecker`): the journal shows how it was judged.
     def ops(self, decision: Decision, _execution: Exec, ops: list[Op]) -> list[Op] | ErrorInfo:
         body = self._written_next(decision)
         if isinstance(body, SubstepBody) and body.ordinal == SETTLED:

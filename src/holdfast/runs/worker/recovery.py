@@ -17,8 +17,8 @@ BATCH = 100
 class Reaper:
     """Runs whose worker stopped heartbeating become resumable; after `max_recoveries` in a row without
     progress they are dead: failed, with the evidence. From the second on each waits: `backoff` seconds,
-    doubled each time, so that a run that kills workers leaves them time for others. Only the death of
-    a worker on which no other run was counts (`runs.worker.isolation`)."""
+    doubled each time, so that a run that kills workers leaves them time for others. A death counts only if
+    the worker had no other run (`runs.worker.isolation`)."""
 
     def __init__(
         self,

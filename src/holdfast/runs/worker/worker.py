@@ -23,11 +23,11 @@ from holdfast.runs.retention import RetentionSweep
 from holdfast.runs.schedules.scheduler import Scheduler
 from holdfast.runs.service import RunService
 from holdfast.runs.worker.drain import TICK, drain
-from holdfast.runs.worker.heartbeat import WorkerRegistration
+from holdfast.runs.worker.isolation import WorkerIsolation
 from holdfast.runs.worker.recovery import Reaper
+from holdfast.runs.worker.registration import WorkerRegistration
 from holdfast.runs.worker.served_versions import ServedVersions
 from holdfast.runs.worker.slots import WorkerSlots
-from holdfast.runs.worker.suspects import WorkerIsolation
 from holdfast.runs.worker.timer_sweep import TimerSweep
 from holdfast.runs.worker.unserved_sweep import UnservedSweep
 from holdfast.store.protocols import Store

@@ -15,7 +15,7 @@ from holdfast.store.memory.holds import MemoryHolds
 from holdfast.store.memory.journal import MemoryInbox, MemoryJournal
 from holdfast.store.memory.queues import MemoryQueues
 from holdfast.store.memory.raw_rows import MemoryReencryption
-from holdfast.store.memory.recovery import MemoryRecovery
+from holdfast.store.memory.reclaim import MemoryRecovery
 from holdfast.store.memory.runs import MemoryLostHistory
 from holdfast.store.memory.transfer import MemoryProjections, MemoryRunTransfer
 from holdfast.store.memory.workers import MemoryFleet, MemorySchedules

@@ -26,15 +26,13 @@ from typing import Any, Final
 
 import msgspec
 
-from holdfast.agents.anthropic import Anthropic, Cache
+from holdfast.agents.anthropic import Cache
 from holdfast.agents.catalogue import DEFAULTS, find_model
 from holdfast.agents.effort import EffortWord, Protocol, effort_options
-from holdfast.agents.gemini import Gemini
 from holdfast.agents.model import Model
 from holdfast.agents.model_http import Retries, Sleep
-from holdfast.agents.openai_chat import OpenAI
-from holdfast.agents.openai_responses import OpenAIResponses
 from holdfast.agents.prices import Prices
+from holdfast.agents.protocols import MODELS
 from holdfast.errors import SettingsError
 from holdfast.frontends.dot.document import Pipeline, Stage
 from holdfast.frontends.dot.model_choice import ModelChoice, model_choice, provider_of
@@ -249,9 +247,8 @@ class Providers:
             "sleep": self._sleep,
         }
         if spec.protocol == "anthropic":
-            return Anthropic(name, max_tokens=spec.max_tokens, cache=spec.cache, **shared)
-        made = {"responses": OpenAIResponses, "gemini": Gemini}.get(spec.protocol, OpenAI)
-        return made(name, **shared)
+            shared |= {"max_tokens": spec.max_tokens, "cache": spec.cache}
+        return MODELS[spec.protocol](name, **shared)
 
     def prices_of(self, model: str, provider: str = "", cache: Cache = "5m") -> Prices | None:
         """Those of the settings, else of the catalogue. An endpoint that the settings declare under the name

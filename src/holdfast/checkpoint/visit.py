@@ -1,8 +1,8 @@
 """One visit of one node, as everything that shows a run uses it: checkpoints, timelines, stories, spans.
 
-Three things make visits, each for as much as it can know: `checkpoint.run_history` from settled steps (also those
-that a fork or a pruned run brings along), `runs.history.visits` from events, also while the run is under way,
-and `runs.history.story` adds the details that only records have.
+Three things make visits, each for as much as it can know: `checkpoint.run_history` from settled steps (also
+those that a fork or a pruned run brings along), `runs.history.visits` from events, also while the run is
+under way, and `runs.history.story` adds the details that only records have.
 """
 
 from __future__ import annotations

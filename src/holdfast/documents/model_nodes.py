@@ -11,14 +11,11 @@ from typing import Any
 import msgspec
 
 from holdfast.agents.agent import Agent
-from holdfast.agents.anthropic import Anthropic
 from holdfast.agents.budget import Budget
-from holdfast.agents.gemini import Gemini
 from holdfast.agents.model import Model
 from holdfast.agents.model_http import Retries
-from holdfast.agents.openai_chat import OpenAI
-from holdfast.agents.openai_responses import OpenAIResponses
 from holdfast.agents.prices import Prices
+from holdfast.agents.protocols import MODELS
 from holdfast.agents.tools import Approval, Tool
 from holdfast.documents.connections import Connections, ModelConnection, internal_hosts, secret_text
 from holdfast.errors import (
@@ -57,8 +54,7 @@ def model_of(connections: Connections, tenant: str, name: str, model: str | None
         "egress": Egress(allow=(*connections.settings.allow, *internal_hosts(spec))),
         **({"base_url": spec.base_url} if spec.base_url else {}),
     }
-    made = {"anthropic": Anthropic, "responses": OpenAIResponses, "gemini": Gemini}.get(spec.protocol, OpenAI)
-    return made(model or spec.model, **shared)
+    return MODELS[spec.protocol](model or spec.model, **shared)
 
 
 def _prices(spec: ModelConnection) -> Prices | None:

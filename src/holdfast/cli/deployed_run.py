@@ -13,7 +13,8 @@ from holdfast.cli.document_run import read_file, site_with, start_document
 from holdfast.cli.main import Exit
 from holdfast.cli.options.output import OutputOptions
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.console import print_json, print_line, print_note
+from holdfast.cli.output.console import print_line, print_note
+from holdfast.cli.output.json_output import print_json
 from holdfast.documents.compare import DocumentDiff, PartDiff, compare_documents
 from holdfast.documents.deploy import DeployedFlows, DeployedVersion
 from holdfast.documents.program import program_of, program_to_start

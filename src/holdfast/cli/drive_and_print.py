@@ -11,7 +11,8 @@ from holdfast.app.result import Result
 from holdfast.cli.drive import Claimed, drive
 from holdfast.cli.main import Exit
 from holdfast.cli.options.output import OutputOptions
-from holdfast.cli.output.console import print_json, print_note
+from holdfast.cli.output.console import print_note
+from holdfast.cli.output.json_output import print_json
 from holdfast.cli.output.results import exit_for, print_result, result_json
 from holdfast.cli.output.watch import show_slow_progress, watch
 from holdfast.errors import InputError

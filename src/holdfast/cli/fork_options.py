@@ -12,8 +12,10 @@ from holdfast.cli.main import Exit
 from holdfast.cli.options.json_input import read_json
 from holdfast.cli.options.output import OutputOptions
 from holdfast.cli.options.store import open_store_for_command, recall_source, remember_source
-from holdfast.cli.output.console import print_fields, print_json, print_note
+from holdfast.cli.output.console import print_note
+from holdfast.cli.output.json_output import print_json
 from holdfast.cli.output.results import command, print_holds, row_json, shown_run
+from holdfast.cli.output.tables import print_fields
 from holdfast.errors import FlowNotFoundError, InputError
 from holdfast.types.status import RunStatus, run_label
 

@@ -11,7 +11,8 @@ import msgspec
 
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.console import print_json, print_line
+from holdfast.cli.output.console import print_line
+from holdfast.cli.output.json_output import print_json
 from holdfast.cli.output.results import HOLDS_SHOWN
 from holdfast.errors import HoldNotFoundError, InputError, RunNotFoundError
 from holdfast.types.duration import DurationError, parse_duration

@@ -15,7 +15,8 @@ import typer
 from holdfast.cli.app import Text
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.console import PATIENCE, print_json, print_line, print_note, status_console
+from holdfast.cli.output.console import PATIENCE, print_line, print_note, status_console
+from holdfast.cli.output.json_output import print_json
 from holdfast.cli.output.results import shown_run
 from holdfast.errors import HoldfastError, InputError, RunEndedError, RunStatusError, StoreError
 from holdfast.types.status import ENDED, RunStatus, run_label

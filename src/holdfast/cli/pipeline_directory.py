@@ -17,7 +17,8 @@ from holdfast.cli.main import Exit
 from holdfast.cli.options.backend import require_model
 from holdfast.cli.options.output import OutputOptions
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.console import print_json, print_line, print_note
+from holdfast.cli.output.console import print_line, print_note
+from holdfast.cli.output.json_output import print_json
 from holdfast.cli.pipeline_run import PipelineOptions, pipeline_setup, resume_pipeline
 from holdfast.errors import InputError
 from holdfast.runs.service import RunService

@@ -27,7 +27,8 @@ from holdfast.cli.main import Exit
 from holdfast.cli.options.backend import backend_asked_for, default_model_note, require_model
 from holdfast.cli.options.output import OutputOptions
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.console import print_json, print_line, print_note
+from holdfast.cli.output.console import print_line, print_note
+from holdfast.cli.output.json_output import print_json
 from holdfast.cli.output.results import (
     command,
     exit_for,

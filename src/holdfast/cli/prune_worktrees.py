@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from holdfast.cli.main import Exit
-from holdfast.cli.output.console import print_json, print_line
+from holdfast.cli.output.console import print_line
+from holdfast.cli.output.json_output import print_json
 from holdfast.errors import InputError
 from holdfast.types.ids import RunId
 from holdfast.types.status import ENDED

@@ -11,7 +11,8 @@ from holdfast.cli.main import Exit
 from holdfast.cli.options.json_input import read_json
 from holdfast.cli.options.output import OutputOptions
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.console import print_json, print_line, print_note
+from holdfast.cli.output.console import print_line, print_note
+from holdfast.cli.output.json_output import print_json
 from holdfast.cli.output.results import HOLDS_SHOWN, command, hold_json
 from holdfast.errors import HoldNotFoundError, InputError, RunNotFoundError
 from holdfast.types.ids import HoldId

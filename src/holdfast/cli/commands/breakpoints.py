@@ -12,8 +12,10 @@ from holdfast.cli.app import By, Json, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.output import OutputOptions
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.console import print_line, print_list, print_note, print_table
+from holdfast.cli.output.console import print_line, print_note
+from holdfast.cli.output.json_output import print_list
 from holdfast.cli.output.results import command, hold_json
+from holdfast.cli.output.tables import print_table
 from holdfast.errors import HoldDecidedError, HoldNotFoundError, InputError
 from holdfast.types.human_time import clock_time
 from holdfast.types.ids import HoldId

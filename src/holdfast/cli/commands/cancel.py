@@ -21,7 +21,8 @@ from holdfast.cli.many_runs import (
 )
 from holdfast.cli.options.output import OutputOptions
 from holdfast.cli.options.store import open_store_for_command, recall_source
-from holdfast.cli.output.console import print_json, print_line
+from holdfast.cli.output.console import print_line
+from holdfast.cli.output.json_output import print_json
 from holdfast.cli.output.results import row_json, shown_run
 from holdfast.errors import FlowNotFoundError, InputError
 from holdfast.types.status import ENDED, RunStatus

@@ -12,7 +12,8 @@ import typer
 
 from holdfast.cli.app import Functions, Json, Text, app, run_async
 from holdfast.cli.main import Exit
-from holdfast.cli.output.console import print_json, print_line
+from holdfast.cli.output.console import print_line
+from holdfast.cli.output.json_output import print_json
 from holdfast.errors import HoldfastError, InputError, PipelineSyntaxError
 from holdfast.frontends.dot.diagnostics import Diagnostic, DiagnosticSeverity
 from holdfast.frontends.dot.document import SourceLocation

@@ -10,7 +10,9 @@ import typer
 from holdfast.cli.app import Json, Run, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.console import iso_times, print_line, print_list, print_note, print_table
+from holdfast.cli.output.console import print_line, print_note
+from holdfast.cli.output.json_output import iso_times, print_list
+from holdfast.cli.output.tables import print_table
 from holdfast.types.human_time import clock_time
 
 if TYPE_CHECKING:

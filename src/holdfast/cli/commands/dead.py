@@ -10,16 +10,10 @@ import typer
 from holdfast.cli.app import By, Json, Run, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.console import (
-    is_terminal,
-    print_fields,
-    print_json,
-    print_line,
-    print_list,
-    print_note,
-    print_table,
-)
+from holdfast.cli.output.console import is_terminal, print_line, print_note
+from holdfast.cli.output.json_output import print_json, print_list
 from holdfast.cli.output.results import command, row_json, shown_run
+from holdfast.cli.output.tables import print_fields, print_table
 from holdfast.types.clock import iso
 from holdfast.types.human_time import ago, clock_time
 from holdfast.types.status import RunStatus, run_label

@@ -9,14 +9,9 @@ import typer
 from holdfast.cli.app import By, Json, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.console import (
-    print_fields,
-    print_json,
-    print_line,
-    print_list,
-    print_note,
-    print_table,
-)
+from holdfast.cli.output.console import print_line, print_note
+from holdfast.cli.output.json_output import print_json, print_list
+from holdfast.cli.output.tables import print_fields, print_table
 from holdfast.types.deployment import Deployment
 from holdfast.types.duration import parse_duration
 from holdfast.types.human_time import clock_time

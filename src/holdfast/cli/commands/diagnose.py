@@ -7,7 +7,8 @@ import msgspec
 from holdfast.cli.app import Json, Run, Store, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.console import print_json, print_line
+from holdfast.cli.output.console import print_line
+from holdfast.cli.output.json_output import print_json
 from holdfast.cli.output.results import command
 
 

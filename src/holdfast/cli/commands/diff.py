@@ -12,15 +12,9 @@ import typer
 from holdfast.cli.app import Json, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.console import (
-    is_plain,
-    print_drawing,
-    print_fields,
-    print_json,
-    print_line,
-    print_note,
-    width,
-)
+from holdfast.cli.output.console import is_plain, print_drawing, print_line, print_note, width
+from holdfast.cli.output.json_output import print_json
+from holdfast.cli.output.tables import print_fields
 from holdfast.errors import InputError
 from holdfast.model.shown_names import shown_name
 from holdfast.types.human_time import clock_time, human_duration

@@ -12,7 +12,7 @@ import typer
 from holdfast.cli.app import Json, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.console import print_json, print_line, print_note, print_table
+from holdfast.cli.output.console import print_line, print_note
 from holdfast.cli.output.directory import (
     memberships_of,
     memberships_text,
@@ -22,6 +22,8 @@ from holdfast.cli.output.directory import (
     show_person,
     state_text,
 )
+from holdfast.cli.output.json_output import print_json
+from holdfast.cli.output.tables import print_table
 from holdfast.errors import InputError, NotFoundError
 from holdfast.types.clock import micros, require_moment
 from holdfast.types.duration import DurationError, parse_duration

@@ -12,7 +12,8 @@ from holdfast.cli.app import Engine, Json, Store, app, run_async
 from holdfast.cli.doctor.finding import FAIL, OK, Finding
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command, shown_address
-from holdfast.cli.output.console import print_json, print_line
+from holdfast.cli.output.console import print_line
+from holdfast.cli.output.json_output import print_json
 from holdfast.errors import HoldfastError
 
 _MARKS = {"ok": ("ok  ", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", "bold red")}

@@ -14,7 +14,8 @@ from holdfast.cli.app import By, Json, Store, Text, app, run_async
 from holdfast.cli.hold_session import find_in_any_tenant
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.console import print_json, print_line, print_note
+from holdfast.cli.output.console import print_line, print_note
+from holdfast.cli.output.json_output import print_json
 from holdfast.errors import InputError
 from holdfast.types.terms import operator
 

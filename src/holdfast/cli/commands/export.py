@@ -12,7 +12,8 @@ import typer
 from holdfast.cli.app import Json, Run, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.console import print_json, print_line, print_note
+from holdfast.cli.output.console import print_line, print_note
+from holdfast.cli.output.json_output import print_json
 from holdfast.errors import InputError
 
 

@@ -11,8 +11,10 @@ import typer
 from holdfast.cli.app import By, Engine, Json, OfTenant, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command, remember_source
-from holdfast.cli.output.console import iso_times, print_json, print_line, print_list, print_note, print_table
+from holdfast.cli.output.console import print_line, print_note
+from holdfast.cli.output.json_output import iso_times, print_json, print_list
 from holdfast.cli.output.results import command, version_text
+from holdfast.cli.output.tables import print_table
 from holdfast.errors import InputError
 from holdfast.types.human_time import clock_time
 from holdfast.types.status import ENDED, RunStatus, label_for

@@ -13,7 +13,8 @@ from holdfast.cli.app import Json, Store, Text, app, run_async
 from holdfast.cli.commands.check import read_pipeline
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command, shown_address, store_exists
-from holdfast.cli.output.console import busy, is_plain, print_drawing, print_json, print_note, width
+from holdfast.cli.output.console import busy, is_plain, print_drawing, print_note, width
+from holdfast.cli.output.json_output import print_json
 from holdfast.errors import FlowNotFoundError, InputError, RunNotFoundError
 from holdfast.types.ids import DEFAULT_TENANT
 

@@ -13,8 +13,10 @@ from holdfast.cli.app import Json, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.output import OutputOptions
 from holdfast.cli.options.store import open_store_for_command, recall_source
-from holdfast.cli.output.console import iso_times, print_fields, print_json, print_line, print_note
+from holdfast.cli.output.console import print_line, print_note
+from holdfast.cli.output.json_output import iso_times, print_json
 from holdfast.cli.output.results import command, row_json, shown_run, status_text
+from holdfast.cli.output.tables import print_fields
 from holdfast.errors import (
     CheckpointCorruptError,
     FlowNotFoundError,

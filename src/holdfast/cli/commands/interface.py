@@ -10,7 +10,9 @@ from holdfast.cli.app import By, Json, Run, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.json_input import read_json
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.console import print_json, print_line, print_list, print_table
+from holdfast.cli.output.console import print_line
+from holdfast.cli.output.json_output import print_json, print_list
+from holdfast.cli.output.tables import print_table
 from holdfast.errors import CheckpointNotFoundError, InputError
 from holdfast.types.human_time import clock_time
 

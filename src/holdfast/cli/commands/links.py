@@ -10,7 +10,9 @@ from holdfast.cli.app import By, Json, OfTenant, Store, Text, app, run_async
 from holdfast.cli.hold_session import find_in_any_tenant
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.console import print_json, print_line, print_list, print_note, print_table
+from holdfast.cli.output.console import print_line, print_note
+from holdfast.cli.output.json_output import print_json, print_list
+from holdfast.cli.output.tables import print_table
 from holdfast.errors import InputError
 from holdfast.types.clock import iso
 from holdfast.types.duration import parse_duration

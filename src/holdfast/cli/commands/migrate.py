@@ -11,7 +11,8 @@ import typer
 from holdfast.cli.app import Json, Store, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import address_of, shown_address, store_exists
-from holdfast.cli.output.console import print_json, print_line
+from holdfast.cli.output.console import print_line
+from holdfast.cli.output.json_output import print_json
 from holdfast.errors import InputError, OlderWorkerError, StoreUnavailableError
 
 if TYPE_CHECKING:

@@ -8,7 +8,9 @@ import typer
 
 from holdfast.cli.app import Json, app
 from holdfast.cli.main import Exit
-from holdfast.cli.output.console import print_list, print_note, print_table
+from holdfast.cli.output.console import print_note
+from holdfast.cli.output.json_output import print_list
+from holdfast.cli.output.tables import print_table
 from holdfast.errors import InputError
 
 if TYPE_CHECKING:

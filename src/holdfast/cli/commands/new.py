@@ -17,7 +17,8 @@ import typer
 
 from holdfast.cli.app import Json, app
 from holdfast.cli.main import Exit
-from holdfast.cli.output.console import print_json, print_line, print_note
+from holdfast.cli.output.console import print_line, print_note
+from holdfast.cli.output.json_output import print_json
 from holdfast.errors import InputError
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*([-_][A-Za-z0-9]+)*")

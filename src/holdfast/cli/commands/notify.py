@@ -13,8 +13,10 @@ import typer
 from holdfast.cli.app import Json, OfTenant, Store, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.console import print_json, print_line, print_list, print_note, print_table
+from holdfast.cli.output.console import print_line, print_note
+from holdfast.cli.output.json_output import print_json, print_list
 from holdfast.cli.output.results import command
+from holdfast.cli.output.tables import print_table
 from holdfast.errors import InputError, NotFoundError
 from holdfast.types.clock import iso
 from holdfast.types.human_time import clock_time

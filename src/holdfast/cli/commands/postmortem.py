@@ -11,7 +11,8 @@ import typer
 from holdfast.cli.app import Json, Run, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.console import print_json, print_note, print_raw
+from holdfast.cli.output.console import print_note, print_raw
+from holdfast.cli.output.json_output import print_json
 from holdfast.errors import InputError
 
 if TYPE_CHECKING:

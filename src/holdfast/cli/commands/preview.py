@@ -13,7 +13,8 @@ from holdfast.cli.hold_session import ActorOptions, HoldSession, open_hold_sessi
 from holdfast.cli.main import Exit
 from holdfast.cli.options.json_input import read_json
 from holdfast.cli.options.store import recall_source
-from holdfast.cli.output.console import print_json, print_line, print_note
+from holdfast.cli.output.console import print_line, print_note
+from holdfast.cli.output.json_output import print_json
 from holdfast.errors import FlowNotFoundError
 
 if TYPE_CHECKING:

@@ -14,16 +14,10 @@ from holdfast.cli.app import By, Json, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.json_input import read_json
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.console import (
-    brief,
-    print_fields,
-    print_json,
-    print_line,
-    print_list,
-    print_note,
-    print_table,
-)
+from holdfast.cli.output.console import print_line, print_note
+from holdfast.cli.output.json_output import brief, print_json, print_list
 from holdfast.cli.output.results import command
+from holdfast.cli.output.tables import print_fields, print_table
 from holdfast.errors import InputError
 from holdfast.types.duration import DurationError, parse_duration
 from holdfast.types.human_time import ago, clock_time

@@ -10,8 +10,10 @@ import typer
 from holdfast.cli.app import Code, Json, Run, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.console import print_fields, print_json, print_line, print_note
+from holdfast.cli.output.console import print_line, print_note
+from holdfast.cli.output.json_output import print_json
 from holdfast.cli.output.results import command
+from holdfast.cli.output.tables import print_fields
 from holdfast.errors import FlowNotFoundError
 
 if TYPE_CHECKING:

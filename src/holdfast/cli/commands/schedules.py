@@ -10,14 +10,8 @@ from holdfast.cli.app import By, Json, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.json_input import read_json
 from holdfast.cli.options.store import open_store_for_command, remember_source
-from holdfast.cli.output.console import (
-    print_fields,
-    print_json,
-    print_line,
-    print_list,
-    print_note,
-    print_table,
-)
+from holdfast.cli.output.console import print_line, print_note
+from holdfast.cli.output.json_output import print_json, print_list
 from holdfast.cli.output.schedules import (
     firing_cells,
     firing_json,
@@ -28,6 +22,7 @@ from holdfast.cli.output.schedules import (
     schedule_json,
     when_text,
 )
+from holdfast.cli.output.tables import print_fields, print_table
 from holdfast.errors import FlowNotFoundError
 from holdfast.types.clock import iso
 

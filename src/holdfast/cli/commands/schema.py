@@ -8,7 +8,7 @@ import typer
 
 from holdfast.cli.app import app, run_async
 from holdfast.cli.main import Exit
-from holdfast.cli.output.console import print_json
+from holdfast.cli.output.json_output import print_json
 
 
 @app.command(epilog="Examples:  holdfast schema flow > flow.schema.json   ·   holdfast schema verdict")

@@ -17,7 +17,8 @@ from holdfast.cli.commands.worker import LEASE, WorkerOptions, open_with_probe
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command, remember_source, shown_address
 from holdfast.cli.options.telemetry import start_logging
-from holdfast.cli.output.console import print_line, print_note, to_json
+from holdfast.cli.output.console import print_line, print_note
+from holdfast.cli.output.json_output import to_json
 from holdfast.errors import InputError, StoreError
 from holdfast.telemetry import log
 

@@ -12,23 +12,20 @@ from holdfast.cli.app import Json, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.console import (
-    brief,
     busy,
     is_plain,
     is_terminal,
-    iso_times,
     print_drawing,
     print_error,
-    print_fields,
-    print_json,
     print_line,
     print_note,
     print_raw,
-    print_table,
     width,
 )
+from holdfast.cli.output.json_output import brief, iso_times, print_json
 from holdfast.cli.output.results import command, print_holds, shown_run, status_text, version_text
 from holdfast.cli.output.run_json import costs, holds_of, last_error, run_json, values_of
+from holdfast.cli.output.tables import print_fields, print_table
 from holdfast.errors import InputError, RunNotFoundError
 from holdfast.runs.engine_report import is_of_engine
 from holdfast.types.human_time import clock_time, human_duration

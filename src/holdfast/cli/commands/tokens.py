@@ -9,7 +9,9 @@ import typer
 from holdfast.cli.app import Json, Roles, Store, Tenant, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.console import print_json, print_line, print_list, print_note, print_raw, print_table
+from holdfast.cli.output.console import print_line, print_note, print_raw
+from holdfast.cli.output.json_output import print_json, print_list
+from holdfast.cli.output.tables import print_table
 from holdfast.errors import InputError
 from holdfast.types.clock import iso, micros
 from holdfast.types.duration import DurationError, parse_duration

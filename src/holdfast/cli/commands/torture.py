@@ -12,7 +12,9 @@ import typer
 from holdfast.cli.app import Flow, Json, Text, app
 from holdfast.cli.main import Exit
 from holdfast.cli.options.json_input import read_json
-from holdfast.cli.output.console import print_json, print_line, print_note, print_table, status_console
+from holdfast.cli.output.console import print_line, print_note, status_console
+from holdfast.cli.output.json_output import print_json
+from holdfast.cli.output.tables import print_table
 from holdfast.errors import InputError, SettingsError
 from holdfast.types.duration import DurationError, parse_duration
 

@@ -14,7 +14,8 @@ from holdfast.cli.app import Backends, Engine, Functions, Handlers, Json, Store,
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command, remember_source
 from holdfast.cli.options.telemetry import start_logging
-from holdfast.cli.output.console import print_note, to_json
+from holdfast.cli.output.console import print_note
+from holdfast.cli.output.json_output import to_json
 from holdfast.errors import SettingsError, StoreError
 from holdfast.types.duration import DurationError, parse_duration
 

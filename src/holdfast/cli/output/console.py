@@ -1,4 +1,4 @@
-"""What the command line says: tables and colour in a terminal, plain text in a pipe."""
+"""What the command line prints: colour in a terminal, plain text in a pipe."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from threading import Timer
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import TYPE_CHECKING, TextIO
 
-from holdfast.model.forms.visible_text import escape_invisible, for_terminal
+from holdfast.model.forms.visible_text import for_terminal
 from holdfast.types.redaction import redactor
 
 if TYPE_CHECKING:
@@ -193,106 +193,3 @@ def busy(text: str) -> Generator[None]:
         late.cancel()
         late.join()
         status.stop()
-
-
-def print_fields(pairs: Sequence[tuple[str, str]]) -> None:
-    """Names and values, one pair a line; empty values are left out."""
-    shown = [(name, clean_text(value)) for name, value in pairs if value]
-    wide = max((len(name) for name, _ in shown), default=0)
-    for name, value in shown:
-        if is_terminal():
-            _print_field(name, value, wide)
-        else:
-            print_raw(f"{name:{wide}}  {value}")
-
-
-def _print_field(name: str, value: str, wide: int) -> None:
-    from rich.console import Console
-    from rich.text import Text
-
-    line = Text.assemble((f"{name:{wide}}  ", "dim"), (value, style_of(value)))
-    Console(highlight=False).print(line)
-
-
-def print_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    rows = [[clean_text(str(cell)) for cell in row] for row in rows]
-    if is_terminal():
-        _print_rich_table(heads, rows)
-        return
-    widths = [max(len(str(row[i])) for row in [heads, *rows]) for i in range(len(heads))]
-    for row in [heads, *rows]:
-        print_raw("  ".join(f"{cell:{wide}}" for cell, wide in zip(row, widths, strict=True)).rstrip())
-
-
-def _print_rich_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    grid = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="dim")
-    for i, head in enumerate(heads):
-        grid.add_column(head, no_wrap=i == 0, overflow="fold")
-    for row in rows:
-        grid.add_row(*(Text(cell, style=style_of(cell)) for cell in row))
-    Console(highlight=False).print(grid)
-
-
-def print_json(value: Any) -> None:
-    """One JSON document, indented for people in a terminal."""
-    print(to_json(value, indent=2 if is_terminal() else None))
-
-
-def print_list(items: Sequence[Any], following: str | None = None) -> None:
-    """A list in JSON, shaped as over HTTP. `following`: what `--after` takes for the next page."""
-    print_json({"items": items, "next": following})
-
-
-def iso_times(fields: dict[str, Any]) -> dict[str, Any]:
-    """Instants (`at`, `..._at`, `..._until`) as ISO 8601 in UTC, as over HTTP."""
-    from holdfast.types.clock import iso
-
-    return {
-        name: iso(value) if isinstance(value, int) and _is_instant(name) else value
-        for name, value in fields.items()
-    }
-
-
-def _is_instant(name: str) -> bool:
-    return name in ("at", "since", "until") or name.endswith(("_at", "_until"))
-
-
-def to_json(value: Any, *, indent: int | None = None) -> str:
-    """Values that JSON does not know are shown as the nearest thing that it does."""
-    import json
-
-    from holdfast.checkpoint.json_view import jsonable
-
-    # JSON is often read in a terminal; as escapes the values stay exact.
-    return escape_invisible(json.dumps(jsonable(value), ensure_ascii=False, indent=indent))
-
-
-_LONG = 300
-"""Characters of one text that are shown where a value is too long as a whole."""
-
-
-def brief(value: Any, limit: int = 2000) -> str:
-    """A long value cut, its long texts first: what stands after them is seen too."""
-    import json
-
-    whole = to_json(value)
-    if len(whole) <= limit:
-        return whole
-    text = to_json(_with_short_texts(json.loads(whole)))
-    cut = text if len(text) <= limit else f"{text[:limit]}…"
-    return f"{cut} ({len(whole):,} characters; --json shows all)"
-
-
-def _with_short_texts(value: Any) -> Any:
-    if isinstance(value, str):
-        return value if len(value) <= _LONG else f"{value[:_LONG]}…"
-    if isinstance(value, dict):
-        return {key: _with_short_texts(each) for key, each in cast("dict[str, Any]", value).items()}
-    if isinstance(value, list):
-        return [_with_short_texts(each) for each in cast("list[Any]", value)]
-    return value

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.cli.main import Exit
-from holdfast.cli.output.console import print_fields, print_json, print_line, print_note
+from holdfast.cli.output.console import print_line, print_note
+from holdfast.cli.output.json_output import print_json
+from holdfast.cli.output.tables import print_fields
 from holdfast.errors import NotFoundError
 from holdfast.types.human_time import clock_time
 

@@ -11,8 +11,10 @@ import msgspec
 
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import shown_address
-from holdfast.cli.output.console import brief, iso_times, print_fields, print_line, print_note
+from holdfast.cli.output.console import print_line, print_note
 from holdfast.cli.output.forms import form_lines, sample_data
+from holdfast.cli.output.json_output import brief, iso_times
+from holdfast.cli.output.tables import print_fields
 from holdfast.types.clock import iso, to_datetime, to_micros
 from holdfast.types.human_time import clock_time
 from holdfast.types.status import RunStatus, run_label

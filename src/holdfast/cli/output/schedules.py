@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from holdfast.cli.output.console import (
-    brief,
-)
+from holdfast.cli.output.json_output import brief
 from holdfast.types.clock import MICROS, iso
 from holdfast.types.duration import format_duration
 from holdfast.types.human_time import human_duration

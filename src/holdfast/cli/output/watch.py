@@ -8,14 +8,8 @@ import sys
 from collections.abc import AsyncGenerator
 from typing import Any
 
-from holdfast.cli.output.console import (
-    PATIENCE,
-    is_terminal,
-    live_console,
-    print_line,
-    status_console,
-    to_json,
-)
+from holdfast.cli.output.console import PATIENCE, is_terminal, live_console, print_line, status_console
+from holdfast.cli.output.json_output import to_json
 from holdfast.cli.output.results import event_json, event_line
 from holdfast.model.graph import Graph
 from holdfast.model.shown_names import shown_name

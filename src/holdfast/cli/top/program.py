@@ -7,7 +7,8 @@ import sys
 
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
-from holdfast.cli.output.console import live_console, print_json, print_raw, width
+from holdfast.cli.output.console import live_console, print_raw, width
+from holdfast.cli.output.json_output import print_json
 from holdfast.cli.top.figures import FleetSnapshot, as_json, take_snapshot
 from holdfast.cli.top.keys import QUIT, terminal_keys
 from holdfast.cli.top.screen import FleetView, lines

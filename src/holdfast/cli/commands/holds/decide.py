@@ -20,8 +20,10 @@ from holdfast.cli.hold_session import (
 )
 from holdfast.cli.main import Exit
 from holdfast.cli.options.json_input import read_json
-from holdfast.cli.output.console import print_json, print_line, print_note, print_table
+from holdfast.cli.output.console import print_line, print_note
+from holdfast.cli.output.json_output import print_json
 from holdfast.cli.output.results import command
+from holdfast.cli.output.tables import print_table
 from holdfast.errors import InputError
 from holdfast.types.status import HoldStatus
 

@@ -11,7 +11,8 @@ from holdfast.cli.commands.holds.group import As, Comment, Data, Hold, Whose, gr
 from holdfast.cli.hold_session import ActorOptions, HoldSession, act, open_hold_session, short
 from holdfast.cli.main import Exit
 from holdfast.cli.options.json_input import read_json
-from holdfast.cli.output.console import print_json, print_line
+from holdfast.cli.output.console import print_line
+from holdfast.cli.output.json_output import print_json
 from holdfast.errors import InputError
 
 if TYPE_CHECKING:

@@ -12,7 +12,9 @@ from holdfast.cli.commands.evidence import EvidenceOptions, require_one_output, 
 from holdfast.cli.commands.holds.group import As, Hold, Whose, group
 from holdfast.cli.hold_session import ActorOptions, open_hold_session
 from holdfast.cli.main import Exit
-from holdfast.cli.output.console import print_json, print_line, print_list, print_note, print_table
+from holdfast.cli.output.console import print_line, print_note
+from holdfast.cli.output.json_output import print_json, print_list
+from holdfast.cli.output.tables import print_table
 from holdfast.errors import InputError
 
 

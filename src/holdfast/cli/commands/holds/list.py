@@ -11,15 +11,10 @@ from holdfast.cli.app import Json, Store, Text, run_async
 from holdfast.cli.commands.holds.group import As, Whose, group
 from holdfast.cli.hold_session import ActorOptions, HoldListOptions, find_holds, open_hold_session
 from holdfast.cli.main import Exit
-from holdfast.cli.output.console import (
-    print_fields,
-    print_json,
-    print_line,
-    print_list,
-    print_note,
-    print_table,
-)
+from holdfast.cli.output.console import print_line, print_note
+from holdfast.cli.output.json_output import print_json, print_list
 from holdfast.cli.output.results import command
+from holdfast.cli.output.tables import print_fields, print_table
 from holdfast.types.clock import MICROS
 
 if TYPE_CHECKING:

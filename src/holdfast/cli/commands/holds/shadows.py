@@ -10,7 +10,9 @@ from holdfast.cli.app import Json, Store, Text, run_async
 from holdfast.cli.commands.holds.group import As, Whose, group
 from holdfast.cli.hold_session import ActorOptions, open_hold_session
 from holdfast.cli.main import Exit
-from holdfast.cli.output.console import print_json, print_note, print_table
+from holdfast.cli.output.console import print_note
+from holdfast.cli.output.json_output import print_json
+from holdfast.cli.output.tables import print_table
 
 if TYPE_CHECKING:
     from holdfast.holds.policies.shadow import Agreement

@@ -12,17 +12,11 @@ from holdfast.cli.app import Json, Store, run_async
 from holdfast.cli.commands.holds.group import As, Hold, Whose, group
 from holdfast.cli.hold_session import ActorOptions, HoldSession, open_hold_session
 from holdfast.cli.main import Exit
-from holdfast.cli.output.console import (
-    brief,
-    print_fields,
-    print_json,
-    print_line,
-    print_list,
-    print_note,
-    print_table,
-)
+from holdfast.cli.output.console import print_line, print_note
 from holdfast.cli.output.forms import decided_lines, form_lines, sample_data
+from holdfast.cli.output.json_output import brief, print_json, print_list
 from holdfast.cli.output.results import command
+from holdfast.cli.output.tables import print_fields, print_table
 from holdfast.types.clock import iso
 from holdfast.types.human_time import clock_time
 from holdfast.types.status import HOLD_LABELS, HoldStatus

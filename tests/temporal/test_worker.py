@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,9 +12,11 @@ import pytest
 pytest.importorskip("temporalio")
 
 from temporalio.service import RPCError, RPCStatusCode
+from temporalio.testing import ActivityEnvironment
 
 from holdfast import Flow, Holdfast
 from holdfast.checkpoint.compress import library
+from holdfast.drivers.temporal.activities import Activities
 from holdfast.drivers.temporal.worker import QUEUED, EngineWorker
 from holdfast.errors import EngineError, FlowNotFoundError
 from holdfast.types.outbox import ENGINE_START, OutboxState
@@ -139,3 +143,20 @@ async def test_order_to_another_cluster_is_not_kept_from_its_workers(sqlite: str
         (order,) = await store.list_outbox(tenant="default", topic=ENGINE_START, state=OutboxState.waiting)
         assert order.due_at <= store.now() + QUEUED
         assert order.claimed_until is None
+
+
+@pytest.mark.covers("TD-19")
+async def test_node_sends_heartbeats_in_the_time_of_its_run_where_that_of_its_worker_is_longer(
+    sqlite: str,
+) -> None:
+    alive, environment = asyncio.Event(), ActivityEnvironment()
+    environment.on_heartbeat = lambda *_: alive.set()
+    environment.info = replace(environment.info, heartbeat_timeout=timedelta(milliseconds=30))
+    async with Holdfast(sqlite, engine=f"{NOWHERE}?heartbeat=3000s") as hf:
+        activities = Activities((await hf.service()).runtime, (await engine_of(hf)).cluster.address.heartbeat)
+
+        async def until_heard() -> None:
+            async with asyncio.timeout(HANG), activities._beating():
+                await alive.wait()
+
+        await environment.run(until_heard)

@@ -279,10 +279,13 @@ class Activities:
     @contextlib.asynccontextmanager
     async def _beating(self) -> AsyncGenerator[None]:
         """Heartbeats, also while the code of a handler blocks its own thread."""
+        # The time after which it is lost is that of the process which started the run.
+        limit = activity.info().heartbeat_timeout
+        pause = min(self.heartbeat, limit.total_seconds() if limit else self.heartbeat) / _BEATS
 
         async def beat() -> None:
             while True:
-                await asyncio.sleep(self.heartbeat / _BEATS)
+                await asyncio.sleep(pause)
                 activity.heartbeat()
 
         beating = asyncio.ensure_future(beat())

@@ -6,19 +6,24 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 pytest.importorskip("temporalio")
 
+from temporalio.converter import WorkflowSerializationContext
+
 from bench.targets import TARGETS
 from bench.temporal import Pair
 from holdfast import Context, Flow, Holdfast
 from holdfast.app.flow import wait_until_idle
 from holdfast.drivers.temporal.notes_document import NOTES, NotesDocument
+from holdfast.drivers.temporal.payload_codec import RunPayloadConverter, converter_for
 from holdfast.drivers.temporal.payloads import FitReply, RecordRegistry, Unwritten, Wire
 from holdfast.drivers.temporal.workflow_journal import _Fits, _NeedsFit
+from holdfast.drivers.temporal.workflow_runner import _OneThread
 from holdfast.errors import LeaseLostError
 from holdfast.model.position import Exec
 from holdfast.store.protocols import Store
@@ -171,5 +176,50 @@ async def test_process_that_waits_for_a_run_it_advances_is_not_woken_by_other_ru
                     looked.clear()
                     await looked.wait()
                 assert woken == []
+                # Without looks by time: a step with which it goes on is none of its business.
+                patched.setattr("holdfast.app.flow.LOOK_HERE", HANG)
+                looked.clear()
+                service.runtime.notify(run_id)
+                await looked.wait()
+                looked.clear()
+                for _ in range(20):
+                    service.runtime.notify(run_id, rests=False)
+                    await asyncio.sleep(0)
+                assert not looked.is_set()
+                service.runtime.notify(run_id)
+                await looked.wait()
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
+
+
+def test_context_of_a_payload_is_told_without_asking_the_workflow() -> None:
+    class Inner:
+        asked = 0
+
+        def get_info(self) -> Any:
+            return SimpleNamespace(namespace="default", workflow_id="run-1")
+
+        def get_external_store_context(self, command: Any) -> str:
+            self.asked += 1
+            return "target"
+
+    inner: Any = Inner()
+    one = _OneThread(inner)
+    for command in (None, object(), object()):
+        found = one.get_serialization_context(command)
+        assert (found.namespace, found.workflow_id) == ("default", "run-1")
+        assert one.get_external_store_context(command) == "target"
+    assert inner.asked == 1
+
+
+async def test_converter_of_a_run_is_not_made_anew_but_for_its_codec(
+    sqlite: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with Holdfast(sqlite) as hf:
+        converter = converter_for((await hf.service()).runtime.blobs)
+    monkeypatch.setattr(RunPayloadConverter, "__init__", None)
+    made = converter.with_context(WorkflowSerializationContext(namespace="default", workflow_id="run-1"))
+    assert made.payload_converter is converter.payload_converter
+    assert made.failure_converter is converter.failure_converter
+    assert made.payload_codec._run == "run-1"
+    assert converter.payload_codec._run == ""

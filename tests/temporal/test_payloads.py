@@ -17,16 +17,18 @@ from temporalio.worker import Replayer
 from holdfast import Context, Flow, Holdfast
 from holdfast.checkpoint import encode_body
 from holdfast.checkpoint.keys import EVERYBODY
-from holdfast.drivers.temporal import activities
-from holdfast.drivers.temporal.activities import LARGEST
+from holdfast.drivers.temporal.activities import LARGEST, Activities
+from holdfast.drivers.temporal.client import TERM
 from holdfast.drivers.temporal.payload_codec import converter_for
-from holdfast.drivers.temporal.payloads import PROTOCOL
+from holdfast.drivers.temporal.payloads import NODE_APART
 from holdfast.drivers.temporal.workflow import RunWorkflow
 from holdfast.drivers.temporal.workflow_runner import RUNNER
 from holdfast.runs.collect_blobs import collect_blobs
+from holdfast.runs.encryption.reencrypt import reencrypt
+from holdfast.runs.engine_moves import move_from_engine, move_to_engine
 from tests.deadlines import HANG
 from tests.services import temporal
-from tests.storage.canary import CANARY, ring
+from tests.storage.canary import CANARY, ring, turned, without
 from tests.temporal.runs import assert_same, engine_of, run, settled, workers
 from tests.temporal.test_runs import asks
 
@@ -209,9 +211,17 @@ async def test_items_of_a_map_are_not_each_given_a_large_input_of_their_run(sqli
             for event in history.events
             if event.HasField("activity_task_scheduled_event_attributes")
         ]
-        sizes = [each.input.ByteSize() for each in given if each.activity_type.name == "holdfast.node"]
+        sizes = [each.input.ByteSize() for each in given if each.activity_type.name == NODE_APART]
         assert len(sizes) == 100
         assert max(sizes) < 6_000 < len("".join(texts))
+
+
+async def _failures(handle: Any) -> list[str]:
+    return [
+        event.activity_task_failed_event_attributes.failure.application_failure_info.type
+        for event in (await handle.fetch_history()).events
+        if event.HasField("activity_task_failed_event_attributes")
+    ]
 
 
 @pytest.mark.covers("TD-29", "TD-34")
@@ -224,23 +234,41 @@ async def test_worker_of_an_older_release_leaves_what_it_would_misread_to_a_newe
         return item[:4] + ctx.run_input["items"][0][:4]
 
     flow.map("each", over="items", body=shorten, into="short")
+    every = Activities.all
+    with monkeypatch.context() as older:
+        older.setattr(Activities, "all", lambda self: [each for each in every(self) if each != self.node_apart])
+        async with Holdfast(sqlite, engine=engine) as hf, workers(hf, flow, cached=0):
+            row, _ = await (await hf.service()).create(flow.program(), {"items": texts})
+            handle = (await (await engine_of(hf)).client()).get_workflow_handle(row.id)
+            async with asyncio.timeout(HANG):
+                while not (found := await _failures(handle)):
+                    await asyncio.sleep(0.05)
+            assert set(found) == {"NotFoundError"}
     async with Holdfast(sqlite, engine=engine) as hf, workers(hf, flow, cached=0):
-        monkeypatch.setattr(activities, "PROTOCOL", 3)
-        row, _ = await (await hf.service()).create(flow.program(), {"items": texts})
-        client = await (await engine_of(hf)).client()
-        handle = client.get_workflow_handle(row.id)
-
-        async def refusals() -> list[str]:
-            return [
-                event.activity_task_failed_event_attributes.failure.application_failure_info.type
-                for event in (await handle.fetch_history()).events
-                if event.HasField("activity_task_failed_event_attributes")
-            ]
-
-        while not (found := await refusals()):  # noqa: ASYNC110
-            await asyncio.sleep(0.05)
-        assert found[0] == "UnservedError"
-        monkeypatch.setattr(activities, "PROTOCOL", PROTOCOL)
         done = await settled(flow, hf, row.id)
         assert list(done.state["short"]) == [text[:4] + texts[0][:4] for text in texts]
         await assert_same(hf, row.id)
+
+
+@pytest.mark.covers("TD-30", "TD-41")
+async def test_histories_keep_older_keys_until_their_runs_have_moved_out_and_back(
+    sqlite: str, engine: str
+) -> None:
+    flow, old = asks(), ring(EVERYBODY)
+    new = turned(old)
+    alone = without(new, old.file.scopes[EVERYBODY].current)
+    async with Holdfast(sqlite, engine=engine, keys=old) as hf, workers(hf, flow):
+        waiting = await run(flow, hf)
+    async with Holdfast(sqlite, engine=engine, keys=new) as hf, workers(hf, flow) as (found,):
+        service = await hf.service()
+        assert (await reencrypt(service)).on_engines == {found.name: 1}
+        await move_from_engine(service, await service.get(waiting.run_id))
+        assert (await reencrypt(service)).on_engines == {}
+        row = await move_to_engine(service, await service.get(waiting.run_id), found.name)
+        handle = (await found.client()).get_workflow_handle(waiting.run_id)
+        async with asyncio.timeout(HANG):
+            while await (await handle.describe()).memo_value(TERM, 1) < row.term:
+                await asyncio.sleep(0.05)
+    async with Holdfast(sqlite, engine=engine, keys=alone) as hf, workers(hf, flow):
+        await (await hf.service()).answer(waiting.holds[0].id, "yes")
+        assert (await settled(flow, hf, waiting.run_id)).completed

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 pytest.importorskip("temporalio")
 
 from temporalio.service import RPCError, RPCStatusCode
+from temporalio.testing import ActivityEnvironment
 
 from holdfast import Flow, Holdfast
 from holdfast.checkpoint.compress import library
+from holdfast.drivers.temporal.activities import Activities
 from holdfast.drivers.temporal.worker import QUEUED, EngineWorker
 from holdfast.errors import EngineError, FlowNotFoundError
 from holdfast.types.outbox import ENGINE_START, OutboxState
+from holdfast.types.record import InboxRow
 from tests.deadlines import HANG
 from tests.temporal.runs import engine_of
 
@@ -139,3 +145,45 @@ async def test_order_to_another_cluster_is_not_kept_from_its_workers(sqlite: str
         (order,) = await store.list_outbox(tenant="default", topic=ENGINE_START, state=OutboxState.waiting)
         assert order.due_at <= store.now() + QUEUED
         assert order.claimed_until is None
+
+
+@pytest.mark.covers("TD-19")
+async def test_node_sends_heartbeats_in_the_time_of_its_run_where_that_of_its_worker_is_longer(
+    sqlite: str,
+) -> None:
+    alive, environment = asyncio.Event(), ActivityEnvironment()
+    environment.on_heartbeat = lambda *_: alive.set()
+    environment.info = replace(environment.info, heartbeat_timeout=timedelta(milliseconds=30))
+    async with Holdfast(sqlite, engine=f"{NOWHERE}?heartbeat=3000s") as hf:
+        activities = Activities((await hf.service()).runtime, (await engine_of(hf)).cluster.address.heartbeat)
+
+        async def until_heard() -> None:
+            async with asyncio.timeout(HANG), activities._beating():
+                await alive.wait()
+
+        await environment.run(until_heard)
+
+
+@pytest.mark.covers("TD-24")
+async def test_run_that_has_taken_in_its_messages_is_not_asked_at_each_look(sqlite: str) -> None:
+    asked, unread = 0, list[InboxRow]()
+    async with Holdfast(sqlite, engine=NOWHERE) as hf:
+        engine = await engine_of(hf)
+        engine.created = nothing  # type: ignore[method-assign]
+        engine.tell = nothing  # type: ignore[method-assign,assignment]
+        row = await (await hf.service()).get(await flow_of("told").submit({}, on=hf))
+        worker = EngineWorker(engine)
+
+        async def pending(run: Any) -> tuple[int, list[InboxRow]]:
+            nonlocal asked
+            asked += 1
+            return row.inbox_seq, unread
+
+        worker.store.pending = pending  # type: ignore[method-assign]
+        worker._attend = nothing  # type: ignore[method-assign]
+        looks = []
+        for number, rows in ((0, 0), (1, 1), (1, 1), (1, 0), (1, 0), (1, 0), (2, 1), (2, 0), (2, 0)):
+            row = msgspec.structs.replace(row, inbox_seq=number)
+            unread = [InboxRow(number, "steer", 0, b"")] * rows
+            looks.append((await worker._serve_run(row), asked))
+    assert looks == [(0, 0), (1, 1), (1, 2), (0, 3), (0, 3), (0, 3), (1, 4), (0, 5), (0, 5)]

@@ -294,23 +294,32 @@ async def wait_until_idle(service: RunService, run: RunId, wait: float | None) -
     clock = service.runtime.clock
     deadline = None if wait is None else clock.monotonic() + wait
     pause = LOOK_SOON
-    committed, here = asyncio.Event(), False
-    stop = service.runtime.listen(run, committed.set)
+    committed, rested, here = asyncio.Event(), asyncio.Event(), False
+    stops = [
+        service.runtime.listen(run, committed.set),
+        service.runtime.listen(run, rested.set, rests=True),
+    ]
     try:
         while not await is_idle(service, run):
-            left = pause if deadline is None else min(pause, deadline - clock.monotonic())
-            if left <= 0:
-                return
-            # A run that an engine advances in this process: it is not looked at with the commits of others.
-            here = service.runtime.engine is not None and (here or committed.is_set())
-            if here and await _is_set(committed, left):
+            while True:
+                left = pause if deadline is None else min(pause, deadline - clock.monotonic())
+                if left <= 0:
+                    return
+                # An engine may advance it in this process: then it is looked at when it rests, or when
+                # nothing of it was committed here for a while. Not with the commits of other runs.
+                here = service.runtime.engine is not None and (here or committed.is_set())
+                if not here or await _is_set(rested, left) or not committed.is_set():
+                    break
                 committed.clear()
+            if rested.is_set():
+                rested.clear()
                 pause = LOOK_HERE
             # Its driver may be in another process; not every store notifies of every step.
             elif here or not await service.store.wait_change(left):
                 pause = min(2 * pause, LOOK_AGAIN)
     finally:
-        stop()
+        for stop in stops:
+            stop()
 
 
 async def _is_set(event: asyncio.Event, seconds: float) -> bool:

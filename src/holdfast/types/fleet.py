@@ -98,7 +98,7 @@ class LaneFigures(msgspec.Struct, frozen=True, kw_only=True):
     lane: str
     ready: int  # could be claimed now
     oldest: int  # microseconds that the oldest has been ready
-    running: int  # with a lease
+    running: int  # with a lease, and not waiting
     in_line: int = 0  # ready, but a limit is reached: another worker would not help
 
 

@@ -145,6 +145,8 @@ async def reencrypt_store(file: str | None, *, store: str | None, json: bool) ->
         print_json(done)
     else:
         print_line(f"Re-encrypted: {done.rows:,} rows and {done.blobs:,} blobs of {done.looked_at:,}.")
+        for engine, runs in done.on_engines.items():
+            print_note(_histories_text(engine, runs))
     if done.unreadable:
         print_error(_missed_text(done))
         return Exit.store_trouble
@@ -153,6 +155,14 @@ async def reencrypt_store(file: str | None, *, store: str | None, json: bool) ->
 
 def _progress(table_name: str, looked_at: int) -> None:
     print_note(f"{table_name}: {looked_at:,} rows so far")
+
+
+def _histories_text(engine: str, runs: int) -> str:
+    return (
+        f"{runs:,} runs are on {engine}: their histories there are not re-encrypted, and may need older keys. "
+        "Keep those until these runs have ended, or move them to the built-in workers and back: "
+        "holdfast promote STORE --engine none, then --engine ADDRESS"
+    )
 
 
 def _missed_text(done: ReencryptResult) -> str:

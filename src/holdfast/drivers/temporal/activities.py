@@ -22,7 +22,8 @@ from holdfast.drivers.temporal.fitted_values import FittedValues
 from holdfast.drivers.temporal.late_reports import LateReports
 from holdfast.drivers.temporal.notes_document import NotesDocument
 from holdfast.drivers.temporal.payloads import (
-    PROTOCOL,
+    NODE,
+    NODE_APART,
     ExecPlace,
     FitRequest,
     Mail,
@@ -84,7 +85,7 @@ class Activities:
         self._inputs = RunInputs(runtime)
 
     def all(self) -> Sequence[Any]:
-        return (self.node, self.project, self.mail, self.admit, self.inspect, self.fit)
+        return (self.node, self.node_apart, self.project, self.mail, self.admit, self.inspect, self.fit)
 
     async def _open(self, unwritten: Unwritten) -> tuple[Program, RunRow]:
         """What the workflow leaves out is in the row of the run, whose id is that of the workflow."""
@@ -96,16 +97,10 @@ class Activities:
         return await self.runtime.find_program(unwritten.version, unwritten.flow), row
 
     # ------------------------------------------------------------------ nodes
-    @activity.defn(name="holdfast.node")
+    @activity.defn(name=NODE)
     async def node(self, raw: bytes) -> bytes:
         """Append what was decided, call the handler, and return what it did."""
         call = decode_body(raw, NodeCall)
-        if call.protocol > PROTOCOL:
-            raise ApplicationError(
-                f"the node needs a worker of a newer release (protocol {call.protocol}; this one knows "
-                f"{PROTOCOL}).",
-                type=UNSERVED,
-            )
         async with self._beating(), self._typed_errors():
             try:
                 program, before = await self._open(call.unwritten)
@@ -114,6 +109,12 @@ class Activities:
             begin_hiding()
             async with self._appended(program, before, call.unwritten) as row:
                 return await self._perform(program, row, call)
+
+    @activity.defn(name=NODE_APART)
+    async def node_apart(self, raw: bytes) -> bytes:
+        """The same, under a name that earlier releases do not have: they would not see that the call is without
+        the input of the run."""
+        return await self.node(raw)
 
     @contextlib.asynccontextmanager
     async def _appended(
@@ -278,10 +279,13 @@ class Activities:
     @contextlib.asynccontextmanager
     async def _beating(self) -> AsyncGenerator[None]:
         """Heartbeats, also while the code of a handler blocks its own thread."""
+        # The time after which it is lost is that of the process which started the run.
+        limit = activity.info().heartbeat_timeout
+        pause = min(self.heartbeat, limit.total_seconds() if limit else self.heartbeat) / _BEATS
 
         async def beat() -> None:
             while True:
-                await asyncio.sleep(self.heartbeat / _BEATS)
+                await asyncio.sleep(pause)
                 activity.heartbeat()
 
         beating = asyncio.ensure_future(beat())

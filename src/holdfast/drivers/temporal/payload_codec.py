@@ -9,8 +9,9 @@ key, could decide what a run continues with.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from temporalio.api.common.v1 import Payload
 from temporalio.converter import (
@@ -130,14 +131,28 @@ class _Refused(EncodingPayloadConverter):
         )
 
 
+_CONVERTERS: Final = (*DefaultPayloadConverter().converters.values(), _Refused())
+
+
 class RunPayloadConverter(CompositePayloadConverter):
     def __init__(self) -> None:
-        super().__init__(*DefaultPayloadConverter().converters.values(), _Refused())
+        super().__init__(*_CONVERTERS)
+
+
+class RunDataConverter(DataConverter):
+    """Only its codec knows the run: the SDK would make everything anew for each activity and task."""
+
+    def with_context(self, context: SerializationContext) -> Self:
+        made = copy(self)
+        codec = cast("RunPayloadCodec", self.payload_codec).with_context(context)
+        # Frozen, as the SDK's own.
+        object.__setattr__(made, "payload_codec", codec)
+        return made
 
 
 def converter_for(blobs: BlobStore, *, plain: bool = False) -> DataConverter:
     """Texts of failures are payloads like any other."""
-    return DataConverter(
+    return RunDataConverter(
         payload_converter_class=RunPayloadConverter,
         payload_codec=RunPayloadCodec(blobs, plain=plain),
         failure_converter_class=DefaultFailureConverterWithEncodedAttributes,

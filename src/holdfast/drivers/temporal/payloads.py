@@ -37,7 +37,13 @@ activity is given, counts it up and keeps the old rule for workflows that began 
 3. Activities are given only what they cannot know, and answers are fitted as they are read.
 4. The members of enums are known: a condition compares them as it does where the flow's code is. Items of a
    map do not each get a large input of their run: activities read it from the store.
+
+Workers of several releases poll one queue. Those that do not know the protocol of a run do not decide for it, but
+they are given its activities. One that an earlier release would misread has a name of its own.
 """
+NODE: Final = "holdfast.node"
+NODE_APART: Final = "holdfast.node_apart"
+"""Of a node whose call is without the input of its run (protocol 4)."""
 MOST_ITEMS: Final = 1_000
 """Of a map that begin together: the workflow decides about all of them in one task, within two seconds."""
 
@@ -114,7 +120,7 @@ class Unwritten(FirstUnwritten, array_like=True):
 
 class NodeCall(msgspec.Struct, kw_only=True, omit_defaults=True):
     """`fresh`: no activity of this execution was entered before, and it may be repeated. `apart`: the
-    position is without the input of the run, which the store has. `protocol`: what a worker must know."""
+    position is without the input of the run, which the store has."""
 
     unwritten: Unwritten
     position: bytes
@@ -124,7 +130,6 @@ class NodeCall(msgspec.Struct, kw_only=True, omit_defaults=True):
     probe: bool = False
     fresh: bool = False
     apart: bool = False
-    protocol: int = 1
 
 
 class ExecNote(msgspec.Struct, array_like=True):
@@ -218,7 +223,7 @@ class Mail(msgspec.Struct, array_like=True):
 
 
 _LATER: Final[dict[type, tuple[str, ...]]] = {
-    NodeCall: ("fresh", "apart", "protocol"),
+    NodeCall: ("fresh", "apart"),
     MailRequest: ("position",),
 }
 

@@ -209,7 +209,8 @@ class JournalProjector:
         runtime.settled += len(batch.records)
         if runtime.observer is not None:
             runtime.observer.committed(batch.lease, batch.records)
-        runtime.notify(batch.lease.run)
+        rests = any(record.side is not None and record.side.status in ENDED for record in batch.records)
+        runtime.notify(batch.lease.run, rests=rests)
 
     async def _prepare(self, program: Program, row: RunRow, records: list[Record]) -> None:
         """The holds that they open: whom they go to, until when."""

@@ -88,6 +88,8 @@ class EngineWorker:
         self._known: dict[tuple[str, str], float] = {}
         # When each message was delivered, by its number.
         self._delivered: dict[int, float] = {}
+        # Of runs without a message that is not taken in: how many they had had then.
+        self._heard: dict[RunId, int] = {}
 
     async def serve(self) -> None:
         """Until `stop`. Raises EngineError if the cluster cannot be used."""
@@ -254,8 +256,8 @@ class EngineWorker:
         is away."""
         try:
             await self._attend(row)
-            # Most have no message at all.
-            return await self._tell(row) if row.inbox_seq else 0
+            # Most have no message at all, or none since they were asked last.
+            return await self._tell(row) if row.inbox_seq != self._heard.get(row.id, 0) else 0
         except (HoldfastError, RPCError) as error:
             if isinstance(error, EngineError) or getattr(error, "retryable", False) or _is_away(error):
                 raise
@@ -275,7 +277,12 @@ class EngineWorker:
     async def _tell(self, row: RunRow) -> int:
         """How many messages its workflow has not taken in."""
         now = asyncio.get_running_loop().time()
-        _, waiting = await self.store.pending(row.id)
+        count, waiting = await self.store.pending(row.id)
+        if not waiting:
+            self._heard[row.id] = count
+            if len(self._heard) > 100 * PAGE:
+                self._heard = {row.id: count}
+            return 0
         due = [mail for mail in waiting if now - self._delivered.get(mail.id, -AGAIN) >= AGAIN]
         if not due:
             return len(waiting)

@@ -18,6 +18,8 @@ with workflow.unsafe.imports_passed_through():
     from holdfast.drivers.temporal.exec_view import add_budget_view, exec_view
     from holdfast.drivers.temporal.notes import apply_note
     from holdfast.drivers.temporal.payloads import (
+        NODE,
+        NODE_APART,
         PROTOCOL,
         ExecNote,
         ExecPlace,
@@ -52,6 +54,8 @@ APART_SINCE: Final = 4  # protocol
 MAX_ACTIVITIES: Final = 500
 """Of one run at a time; further nodes wait in order."""
 UNSERVED: Final = "UnservedError"
+UNKNOWN: Final = "NotFoundError"
+"""What the SDK says of an activity that the release of its worker does not have."""
 UNSERVED_PAUSE: Final = 3.0
 """Seconds after which a node is given to a worker again, when one has not had what it needs."""
 _ONCE: Final = RetryPolicy(maximum_attempts=1)
@@ -181,9 +185,10 @@ class WorkflowNodes(WorkflowJournal):
         """One activity, and what follows from its end."""
         place, visit = (execution.scope, execution.node), execution.visit
         self._entries = entry = self._entries + 1
+        apart = bool(place[0]) and self._is_input_apart()
         try:
             node = self._pos.scope_graph(self._graph, self._pos.scopes[place[0]]).nodes[place[1]]
-            drafts, apart = list(self._drafts), bool(place[0]) and self._is_input_apart()
+            drafts = list(self._drafts)
             call = NodeCall(
                 unwritten=self._unwritten(drafts),
                 position=self._dump_view(self._view(execution)),
@@ -193,11 +198,10 @@ class WorkflowNodes(WorkflowJournal):
                 probe=probe,
                 fresh=not probe and self._is_fresh(execution, node),
                 apart=apart,
-                protocol=APART_SINCE if apart else 1,
             )
             limit = timedelta(microseconds=node.timeout + 60_000_000) if node.timeout else FOREVER
             raw: bytes = await workflow.execute_activity(
-                "holdfast.node",
+                NODE_APART if apart else NODE,
                 encode_request(call, brief=self._start.is_brief),
                 result_type=bytes,
                 start_to_close_timeout=limit,
@@ -214,7 +218,7 @@ class WorkflowNodes(WorkflowJournal):
         except ActivityError as error:
             if is_cancelled_exception(error):
                 return
-            if isinstance(error.cause, ApplicationError) and error.cause.type == UNSERVED:
+            if self._is_for_others(error, apart=apart):
                 await self._leave_to_others(place)
                 return
             if isinstance(error.cause, ApplicationError) and error.cause.type in FINAL:
@@ -229,6 +233,12 @@ class WorkflowNodes(WorkflowJournal):
             and execution.attempt == 1
             and not (execution.subs or execution.step_intents or self._start.serial)
             and f"{execution.scope}/{execution.node}/{execution.visit}" not in self._lost
+        )
+
+    def _is_for_others(self, error: ActivityError, *, apart: bool) -> bool:
+        cause = error.cause
+        return isinstance(cause, ApplicationError) and (
+            cause.type == UNSERVED or (apart and cause.type == UNKNOWN)
         )
 
     async def _leave_to_others(self, place: Place) -> None:

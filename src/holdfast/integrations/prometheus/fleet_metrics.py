@@ -82,7 +82,7 @@ class FleetCollector(Collector):
         in_line = [((lane.lane,), lane.in_line) for lane in lanes]
         yield _gauge("holdfast_backlog_runs", "Runs that are ready to be claimed.", of, ready)
         yield _gauge("holdfast_backlog_oldest_seconds", "Age of the oldest ready run.", of, oldest)
-        yield _gauge("holdfast_running_runs", "Runs claimed by a worker.", of, running)
+        yield _gauge("holdfast_running_runs", "Runs that a worker or an engine runs.", of, running)
         yield _gauge("holdfast_in_line_runs", "Runs that wait for a limit.", of, in_line)
 
 

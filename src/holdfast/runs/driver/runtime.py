@@ -80,6 +80,7 @@ class Runtime(RunServices):
         self._watch_timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
         self._listeners: dict[RunId, list[Callable[[], None]]] = {}
+        self._rest_listeners: dict[RunId, list[Callable[[], None]]] = {}
         # Called with what became durable here (`holdfast.integrations.otel`).
         self.observer: RunObserver | None = None
         self.settled = 0  # records that became durable here
@@ -284,12 +285,18 @@ class Runtime(RunServices):
             driver.inbox_changed()
 
     # ------------------------------------------------------------------ publishing
-    def listen(self, run: RunId, listener: Callable[[], None]) -> Callable[[], None]:
-        """Call `listener` after each commit of that run. Returns a function that stops that."""
-        self._listeners.setdefault(run, []).append(listener)
+    def listen(
+        self, run: RunId, listener: Callable[[], None], *, rests: bool = False
+    ) -> Callable[[], None]:
+        """Call `listener` after each commit of that run, or with `rests` only after those with which it may
+        have ended or begun to wait. Returns a function that stops that."""
+        known = self._rest_listeners if rests else self._listeners
+        known.setdefault(run, []).append(listener)
 
         def stop() -> None:
-            self._listeners.get(run, []).remove(listener)
+            known[run].remove(listener)
+            if not known[run]:
+                del known[run]
 
         return stop
 
@@ -299,12 +306,14 @@ class Runtime(RunServices):
             log_records(queue.lease.run, records)
         if self.observer is not None:
             self.observer.committed(queue.lease, records)
-        if self._listeners:
+        if self._listeners or self._rest_listeners:
             self.notify(queue.lease.run)
         crashpoint("after_publish")
 
-    def notify(self, run: RunId) -> None:
-        for listener in self._listeners.get(run, ()):
+    def notify(self, run: RunId, *, rests: bool = True) -> None:
+        for listener in tuple(self._listeners.get(run, ())):
+            listener()
+        for listener in tuple(self._rest_listeners.get(run, ())) if rests else ():
             listener()
 
     async def close(self) -> None:

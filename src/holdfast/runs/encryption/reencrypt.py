@@ -17,6 +17,7 @@ import msgspec
 from holdfast.checkpoint.encrypt import bytes_of_text, header_of
 from holdfast.checkpoint.spill import Blob
 from holdfast.errors import CheckpointCorruptError, KeyMissingError, SettingsError
+from holdfast.runs.engine_report import is_of_engine
 from holdfast.runs.encryption.cipher import ENCRYPTED, Content, FieldCipher
 from holdfast.store.rows import RunFilter, RunRow
 from holdfast.types.ciphertext import StoredRow, is_encrypted, is_encrypted_text
@@ -61,12 +62,14 @@ Progress = Callable[[str, int], None]
 
 
 class ReencryptResult(msgspec.Struct):
-    """`unreadable`: missing keys, and damaged rows, with their number."""
+    """`unreadable`: missing keys, and damaged rows, with their number. `on_engines`: how many live runs each
+    engine has, whose histories there are as they were written."""
 
     rows: int = 0
     blobs: int = 0
     looked_at: int = 0
     unreadable: dict[str, int] = {}
+    on_engines: dict[str, int] = {}
 
     def miss(self, what: str) -> None:
         self.unreadable[what] = self.unreadable.get(what, 0) + 1
@@ -91,7 +94,17 @@ async def reencrypt(service: RunAccess, progress: Progress | None = None) -> Ree
     await _plain_blobs(service, encrypted, done)
     await _plain_blobs_of_threads(service, encrypted, done)
     await _blobs(service, encrypted, done)
+    await _count_on_engines(service, done)
     return done
+
+
+async def _count_on_engines(service: RunAccess, done: ReencryptResult) -> None:
+    leased, after = RunFilter(leased=True), None
+    while rows := await service.store.list_runs(leased, after=after, limit=BATCH):
+        after = rows[-1].created_at, rows[-1].key
+        for row in rows:
+            if row.worker is not None and is_of_engine(row.worker):
+                done.on_engines[row.worker] = done.on_engines.get(row.worker, 0) + 1
 
 
 async def _table(encrypted: EncryptedStore, table: str, done: ReencryptResult) -> None:

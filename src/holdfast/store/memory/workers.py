@@ -27,7 +27,7 @@ from holdfast.types.fleet import (
 from holdfast.types.hold import UNASKED, HoldRow
 from holdfast.types.outbox import OutboxState
 from holdfast.types.schedule import ScheduleRow
-from holdfast.types.status import CLAIMABLE, ENDED, HoldStatus, RunStatus
+from holdfast.types.status import CLAIMABLE, ENDED, PARKED, HoldStatus, RunStatus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -200,7 +200,9 @@ class MemoryFleet(MemoryHolds, MemoryLimits):
 
     def _lanes(self, now: int) -> list[LaneFigures]:
         running = Counter(
-            run.new.lane for run in self._leased.values() if run.lease_until is None or run.lease_until > now
+            run.new.lane
+            for run in self._leased.values()
+            if (run.lease_until is None or run.lease_until > now) and run.status not in PARKED
         )
         ready: dict[tuple[str, str, bool], list[int]] = {}
         for run in self._keys.values():

@@ -80,7 +80,8 @@ SELECT lane, sum(free)::bigint, min(since), sum(lined)::bigint, sum(running)::bi
     WHERE worker IS NULL AND ready_at IS NOT NULL AND ready_at <= ?::bigint GROUP BY lane
     UNION ALL
     SELECT lane, 0, NULL, 0, count(*) FROM @runs[runs_leased]
-    WHERE worker IS NOT NULL AND (lease_until IS NULL OR lease_until > ?::bigint) GROUP BY lane
+    WHERE worker IS NOT NULL AND (lease_until IS NULL OR lease_until > ?::bigint)
+    AND status NOT IN ('waiting', 'pending_input') GROUP BY lane
 ) AS found GROUP BY lane ORDER BY lane"""
 _LINED = """
 SELECT lane, gate, status = 'pending' AS starts, count(*), min(ready_at) FROM @runs[runs_ready]

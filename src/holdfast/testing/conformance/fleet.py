@@ -173,7 +173,8 @@ class FleetSuite:
         assert await kit.store.set_idle(idle, status=RunStatus.waiting)
         held = await kit.store.fleet_figures(ages=AGES)
         assert held.statuses == {"running": 1, "waiting": 1}
-        assert [lane.running for lane in held.lanes] == [2]
+        # One that waits keeps its lease in the memory of a worker, and on an engine for as long as it waits.
+        assert [lane.running for lane in held.lanes] == [1]
         kit.clock.advance(hours=1)
         await kit.claimed()
         lapsed = await kit.store.fleet_figures(ages=AGES)

@@ -80,11 +80,15 @@ def test_without_a_network_nothing_is_sent_and_nothing_is_missed(
     sent: list[Request] = []
     expect(row(page, "N-2")).to_be_visible()
     expect(page.get_by_label("Amount")).to_be_visible()
+    page.get_by_label("Amount").fill("776.00")
+    expect(page.get_by_text("Draft saved")).to_be_visible()
     page.context.set_offline(True)
     expect(page.get_by_text("Offline. Nothing is sent.")).to_be_visible()
     live(page, "Offline")
     page.on("request", lambda each: sent.append(each) if each.method != "GET" else None)
     page.get_by_label("Amount").fill("777.00")
+    # It is not in the draft that was saved before.
+    expect(page.get_by_text("Draft not saved")).to_be_visible()
     page.get_by_role("combobox", name="Account").select_option("4400")
     for name in ("Refund", "Reject", "Claim"):
         expect(page.get_by_role("button", name=name, exact=True)).to_be_disabled()
@@ -97,7 +101,8 @@ def test_without_a_network_nothing_is_sent_and_nothing_is_missed(
     server.claim("N-3", "short")
     (other,) = server.api("GET", "/v1/holds?q=N-2&view=mine")["items"]
     server.api("POST", f"/v1/holds/{other['id']}/resolve", REFUSE)
-    page.context.set_offline(False)
+    with page.expect_response(lambda each: each.url.endswith("/draft") and each.request.method != "GET"):
+        page.context.set_offline(False)
     live(page)
     expect(page.get_by_text("Draft saved")).to_be_visible()
     expect(page.get_by_role("button", name="1 new")).to_be_visible()

@@ -1,7 +1,10 @@
+import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { NOTHING, still, withEdges, withNodes } from "../src/models/canvasSelection";
 import { boxAt, documentView, graphView, statesOf, takenIn } from "../src/models/canvasView";
+import { configFields } from "../src/models/configSchema";
 import { edgesOf, idProblem, renameNode, setInConfig } from "../src/models/documentData";
+import { limitsOf, withKind } from "../src/models/formSections";
 import { renamedPorts } from "../src/models/renamed";
 
 describe("what is selected", () => {
@@ -120,5 +123,42 @@ describe("a graph of a stored version", () => {
     expect(ids({ ...around, document: { source: { nodes: [] } } })).toEqual(["each", "each/start", "each/again", "each/count", "each/done", "each/lone__next"]);
     expect(ids(around)).toContain("each/again__next");
     expect(ids({ ...LOOP, document: { dialect: "dot", source: "digraph {}" } })).toContain("again__next");
+  });
+});
+
+describe("the settings of a node", () => {
+  const schema = JSON.parse(readFileSync(new URL("../../docs/reference/flow.schema.json", import.meta.url), "utf8"));
+  const names = (type: string) => {
+    const found = configFields(schema, type);
+    return { own: found.own.map((each) => each.name), common: found.common.map((each) => each.name) };
+  };
+
+  test("of a question begin with what is asked, of whom, and by when; the rest is apart", () => {
+    const asked = ["prompt", "options", "assignee", "priority", "timeout", "on_timeout", "context"];
+    expect(names("checkpoint").own).toEqual(asked);
+    expect(names("hitl_review").own).toEqual(["queue", ...asked]);
+    expect(names("checkpoint").common).toContain("reminder");
+    expect(names("checkpoint").common).toContain("approval");
+  });
+
+  test("of other nodes are all of their own, the required ones first", () => {
+    expect(names("llm").own.slice(0, 2)).toEqual(["connection", "prompt"]);
+    expect(names("queue_consume").own).toContain("timeout");
+    expect(names("queue_consume").own).toContain("match");
+    expect(names("set").common).toContain("retry");
+  });
+});
+
+describe("a field of a form", () => {
+  test("has the limits of its kind, and loses those of another", () => {
+    expect(limitsOf({ type: "input" })).toEqual(["min_length", "max_length", "pattern"]);
+    expect(limitsOf({ type: "input", kind: "currency" })).toEqual(["min", "max", "step"]);
+    expect(limitsOf({ type: "input", kind: "date" })).toEqual(["min", "max"]);
+    expect(limitsOf({ type: "input", kind: "boolean" })).toEqual([]);
+    expect(limitsOf({ type: "decision" })).toEqual([]);
+    const text = { type: "input", kind: "text", pattern: "^[A-Z]", max_length: 3 };
+    expect(withKind(text, "code")).toEqual({ ...text, kind: "code" });
+    expect(withKind(text, "number")).toEqual({ type: "input", kind: "number" });
+    expect(withKind({ type: "input", kind: "number", min: 1, step: 2 }, "date")).toEqual({ type: "input", kind: "date", min: 1 });
   });
 });

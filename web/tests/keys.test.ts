@@ -26,6 +26,10 @@ it("names keys as the table does", () => {
 it("leaves letters to fields", () => {
   expect(isTyping({ tagName: "INPUT", type: "text" })).toBe(true);
   expect(isTyping({ tagName: "INPUT", type: "checkbox" })).toBe(false);
+  // Arrows move a slider; letters mean there what they mean elsewhere.
+  expect(isTyping({ tagName: "INPUT", type: "range" })).toBe(false);
+  expect(isTyping({ tagName: "INPUT", type: "file" })).toBe(false);
+  expect(isTyping({ tagName: "INPUT", type: "date" })).toBe(true);
   expect(isTyping({ tagName: "TEXTAREA" })).toBe(true);
   expect(isTyping({ tagName: "DIV", isContentEditable: true })).toBe(true);
   expect(isTyping({ tagName: "BUTTON" })).toBe(false);

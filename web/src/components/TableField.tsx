@@ -1,7 +1,9 @@
+import { useRef } from "react";
 import { form as messages } from "@/locales/en/form";
 import { textOf } from "@/locales/text";
 import { isRecord } from "@/models/form";
 import { type ControlProps, FieldControl } from "./FieldControl";
+import { useKeepFocus } from "./useKeepFocus";
 
 const t = textOf(messages);
 
@@ -10,8 +12,14 @@ export function TableField({ id, section, value, error, onUpload, onChange }: Co
   const rows = (Array.isArray(value) ? value : []).filter(isRecord);
   const change = (place: number, field: string, given: unknown) =>
     onChange(rows.map((row, each) => (each === place ? { ...row, [field]: given } : row)));
+  const table = useRef<HTMLDivElement>(null);
+  const keep = useKeepFocus(() => table.current?.querySelector<HTMLElement>("tbody tr:last-child button") ?? table.current?.querySelector<HTMLElement>(".add-row"));
+  const add = () => {
+    onChange([...rows, {}]);
+    requestAnimationFrame(() => table.current?.querySelector<HTMLElement>("tbody tr:last-child :is(input, select, textarea)")?.focus());
+  };
   return (
-    <>
+    <div ref={table} className="table-field" {...keep}>
       {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- what scrolls must be reached by keys */}
       <div className="table-scroll" tabIndex={0}>
         <table className="grid">
@@ -64,9 +72,9 @@ export function TableField({ id, section, value, error, onUpload, onChange }: Co
           </tbody>
         </table>
       </div>
-      <button type="button" className="button quiet" onClick={() => onChange([...rows, {}])}>
+      <button type="button" className="button quiet add-row" onClick={add}>
         {t("addRow")}
       </button>
-    </>
+    </div>
   );
 }

@@ -8,7 +8,8 @@ export function useKeepFocus(next: () => HTMLElement | null | undefined): Handle
   const held = useRef<Element | null>(null);
   const keep = () => {
     const last = held.current;
-    if (last === null || document.activeElement !== document.body || isThere(last)) return;
+    // A button that is off now may have it until the page is drawn.
+    if (last === null || isThere(last) || ![document.body, last].includes(document.activeElement ?? document.body)) return;
     held.current = null;
     next()?.focus({ preventScroll: true });
   };

@@ -8,6 +8,8 @@ export type ConfigFields = { summary: string; own: ConfigField[]; common: Config
 const COMMON = new Set(["timeout", "retry", "bind", "effect", "idempotency_key", "in_doubt"]);
 /** Shown by parts of their own. */
 const APART = new Set(["breakpoint", "sections"]);
+/** What is asked, of whom, and by when comes first; the rest of a question is set rarely. */
+const FIRST = ["queue", "prompt", "options", "assignee", "priority", "timeout", "on_timeout", "context"];
 const LONG = new Set(["prompt", "instructions", "system", "note"]);
 
 export function configFields(schema: Config, type: string): ConfigFields {
@@ -16,9 +18,15 @@ export function configFields(schema: Config, type: string): ConfigFields {
   if (rule === undefined) return { summary: "", own: [], common: [] };
   const config = recordIn(recordIn(recordIn(rule, "then"), "properties"), "config");
   const all = fieldsIn(schema, resolved(schema, config)).filter((each) => !APART.has(each.name));
-  const isHold = all.some((each) => each.name === "on_timeout");
-  const isCommon = (each: ConfigField) => COMMON.has(each.name) && !(each.name === "timeout" && isHold);
-  return { summary: textIn(config, "description"), own: all.filter((each) => !isCommon(each)).toSorted(required), common: all.filter(isCommon) };
+  const has = (name: string) => all.some((each) => each.name === name);
+  const [asks, waits] = [has("options") && has("assignee"), has("on_timeout")];
+  const isCommon = (each: ConfigField) => (asks ? !each.isRequired && !FIRST.includes(each.name) : COMMON.has(each.name) && !(each.name === "timeout" && waits));
+  const own = all.filter((each) => !isCommon(each));
+  return { summary: textIn(config, "description"), own: own.toSorted(asks ? byPlace : required), common: all.filter(isCommon) };
+}
+
+function byPlace(left: ConfigField, right: ConfigField): number {
+  return FIRST.indexOf(left.name) - FIRST.indexOf(right.name);
 }
 
 function required(left: ConfigField, right: ConfigField): number {

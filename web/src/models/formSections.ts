@@ -7,13 +7,23 @@ export const FIELD_KINDS = [
 ] as const;
 const CHOICES = new Set(["select", "radio", "multiselect"]);
 const NUMBERS = new Set(["number", "integer", "percent", "currency"]);
+const TIMES = new Set(["date", "datetime", "time", "duration"]);
+const TEXTS = new Set(["text", "textarea", "markdown", "code", "diff", "phone", "user"]);
 
 export function hasOptions(section: Config): boolean {
   return section["type"] === "decision" || CHOICES.has(textIn(section, "kind"));
 }
 
-export function hasLimits(section: Config): boolean {
-  return section["type"] === "input" && NUMBERS.has(textIn(section, "kind"));
+/** What a value of a field of this kind can be held to. */
+export function limitsOf(section: Config): readonly string[] {
+  if (section["type"] !== "input") return [];
+  return limitsOfKind(textIn(section, "kind") || "text");
+}
+
+function limitsOfKind(kind: string): readonly string[] {
+  if (NUMBERS.has(kind)) return ["min", "max", "step"];
+  if (TIMES.has(kind)) return ["min", "max"];
+  return TEXTS.has(kind) ? ["min_length", "max_length", "pattern"] : [];
 }
 
 export function newSection(type: "context" | "input" | "decision", others: readonly Config[]): Config {
@@ -37,6 +47,7 @@ export function withKind(section: Config, kind: string): Config {
   if (kind !== "table") next["columns"] = undefined;
   else if (!Array.isArray(section["columns"])) next["columns"] = [{ field: "item", kind: "text" }];
   if (kind !== "currency") next["currency"] = undefined;
-  if (!NUMBERS.has(kind)) Object.assign(next, { min: undefined, max: undefined, step: undefined });
+  const kept = limitsOfKind(kind);
+  for (const each of ["min", "max", "step", "min_length", "max_length", "pattern"]) if (!kept.includes(each)) next[each] = undefined;
   return without(next);
 }

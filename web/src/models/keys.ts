@@ -68,5 +68,5 @@ export function isTyping(target: { tagName?: string; type?: string; isContentEdi
   if (target.isContentEditable) return true;
   const tag = target.tagName?.toLowerCase();
   if (tag === "textarea" || tag === "select") return true;
-  return tag === "input" && !["checkbox", "radio", "button", "submit"].includes(target.type ?? "text");
+  return tag === "input" && !["checkbox", "radio", "button", "submit", "range", "file"].includes(target.type ?? "text");
 }

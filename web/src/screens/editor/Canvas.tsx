@@ -56,6 +56,7 @@ function DrawnCanvas({ name, view, marks, selection, onSelect, fit = 0, extras =
   const { scheme } = useTheme();
   const [focused, setFocused] = useState("");
   const [aimed, setAimed] = useState("");
+  const [said, say] = useState("");
   const places = useMemo(() => placedNodes(view), [view]);
   // Tab comes to one node; arrows lead to the others.
   const reachable = [focused, selection.nodes[0], inReadingOrder(places)[0]?.id].find((id) => places.some((each) => each.id === id)) ?? "";
@@ -114,7 +115,11 @@ function DrawnCanvas({ name, view, marks, selection, onSelect, fit = 0, extras =
     setLive((old) => changedLive(old, changes));
     const moved = new Map(changes.flatMap((each) => (each.type === "position" && each.position && each.dragging === false ? [[each.id, each.position] as const] : [])));
     const changed = new Map([...moved].filter(([id, at]) => isElsewhere(view, id, at)));
-    if (edit && changed.size > 0) edit.move(changed);
+    const [first] = changed.values();
+    if (edit && first) {
+      edit.move(changed);
+      say(t("moved", { x: Math.round(first.x), y: Math.round(first.y) }));
+    }
     const chosen = changes.filter((each) => each.type === "select");
     if (chosen.length > 0) choose(withNodes(latest.current, chosen));
   };
@@ -132,6 +137,7 @@ function DrawnCanvas({ name, view, marks, selection, onSelect, fit = 0, extras =
   return (
     // oxlint-disable-next-line jsx-a11y/no-noninteractive-element-interactions -- the keys of its nodes
     <section ref={drawing} className="canvas" aria-label={t("graph", { name })} data-part="work" onKeyDownCapture={onKeyDown} onFocus={onFocus} onBlur={keep.onBlur}>
+      <output className="away">{said}</output>
       <ReactFlow
         onDragOver={(event) => event.preventDefault()}
         onDrop={onDrop}
@@ -172,7 +178,8 @@ function DrawnCanvas({ name, view, marks, selection, onSelect, fit = 0, extras =
 const LABELS = {
   "node.a11yDescription.default": t("nodeKeys"),
   "node.a11yDescription.keyboardDisabled": t("nodeKeys"),
-  "node.a11yDescription.ariaLiveMessage": ({ x, y }: { x: number; y: number }) => t("moved", { x: Math.round(x), y: Math.round(y) }),
+  // React Flow tells where a node was before the key.
+  "node.a11yDescription.ariaLiveMessage": () => "",
   "edge.a11yDescription.default": t("edgeKeys"),
   "controls.ariaLabel": t("view"),
   "controls.zoomIn.ariaLabel": t("zoomIn"),

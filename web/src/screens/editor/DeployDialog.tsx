@@ -1,6 +1,7 @@
 /** What would change, and which live runs would not fit, before the document is deployed. */
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
+import { useEffect, useRef } from "react";
 import { Dialog } from "@/components/Dialog";
 import { Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
@@ -56,12 +57,7 @@ function Consequences({ saved, onClose }: { saved: Saved; onClose: () => void })
   if (found.isPending) return <Skeleton rows={3} />;
   if (found.isError) return <Problem error={found.error} onRetry={() => void found.refetch()} />;
   if (deploying.data) {
-    return (
-      <>
-        <output>{t("deployed", { version: deploying.data.slice(0, 16) })}</output>
-        <Link to="/flows/$name/start" params={{ name }} className="button primary">{t("startRun")}</Link>
-      </>
-    );
+    return <Deployed name={name} version={deploying.data} />;
   }
   const { diff, broken } = found.data;
   if (diff?.isSame && diff.layout.length === 0 && saved.server.version && !saved.server.savedBy && !saved.isChanged) return <p>{t("nothingToDeploy")}</p>;
@@ -87,6 +83,18 @@ function Consequences({ saved, onClose }: { saved: Saved; onClose: () => void })
         <button type="button" className="button primary" disabled={deploying.isOff} onClick={() => deploying.mutate()}>{t("deploy")}</button>
         <button type="button" className="button" onClick={onClose}>{t("cancel")}</button>
       </p>
+    </>
+  );
+}
+
+function Deployed({ name, version }: { name: string; version: string }) {
+  const next = useRef<HTMLAnchorElement>(null);
+  // The button that was pressed has gone.
+  useEffect(() => next.current?.focus(), []);
+  return (
+    <>
+      <output>{t("deployed", { version: version.slice(0, 16) })}</output>
+      <Link ref={next} to="/flows/$name/start" params={{ name }} className="button primary">{t("startRun")}</Link>
     </>
   );
 }

@@ -42,7 +42,7 @@ export function NodeSettings({ node, edited, view, problems, isEditable, onSelec
       )}
       {found.own.map(field)}
       <Connections node={node} edited={edited} view={view} onSelect={onSelect} />
-      <details>
+      <details open={problems.some((problem) => found.common.some((each) => each.name === fieldOf(problem))) || undefined}>
         <summary>{t("more")}</summary>
         <div className="settings-more">
           <Toggle label={t("disabled")} help={t("disabledHelp")} isOn={node.isDisabled} onChange={(isOn) => edited.change((old) => changeNode(old, node.id, (given) => without({ ...given, disabled: isOn || undefined })))} />

@@ -1,5 +1,6 @@
-import type { ReactNode } from "react";
+import { type ReactNode, useRef } from "react";
 import { Boundary } from "@/components/Boundary";
+import { useKeepFocus } from "@/components/useKeepFocus";
 import type { Selection } from "@/models/canvasSelection";
 import type { CanvasView } from "@/models/canvasView";
 import { edgesOf, nodesOf } from "@/models/documentData";
@@ -35,12 +36,14 @@ export function Panel({ part, onPart, edited, view, selection, onSelect, onRemov
   const edge = node ? undefined : edgesOf(edited.data).find((each) => each.name === selection.edges[0]);
   const hasForm = node?.type === "hitl_review";
   const shown = part === "form" && !hasForm ? "node" : part;
+  const panel = useRef<HTMLElement>(null);
+  const keep = useKeepFocus(() => panel.current?.querySelector<HTMLElement>("[aria-selected=true]"));
   const of = { edited, view, isEditable, onSelect, onRemove };
   const tab = (name: Part, text: ReactNode) => (
     <button type="button" role="tab" id={`part-${name}`} aria-selected={shown === name} aria-controls="editor-part" onClick={() => onPart(name)}>{text}</button>
   );
   return (
-    <aside className="editor-panel" aria-label={t("parts")} data-part="panel">
+    <aside ref={panel} className="editor-panel" aria-label={t("parts")} data-part="panel" {...keep}>
       <div className="tabs" role="tablist" aria-label={t("parts")}>
         {tab("node", node ? t("node") : edge ? t("edge") : t("document"))}
         {hasForm ? tab("form", t("form")) : null}

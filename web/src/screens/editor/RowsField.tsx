@@ -1,4 +1,6 @@
 /** A list of small records: options of a question, cases of a router, columns of a table. */
+import { useRef } from "react";
+import { useKeepFocus } from "@/components/useKeepFocus";
 import type { ConfigField } from "@/models/configSchema";
 import { type Config, isRecord, without } from "@/models/documentData";
 import { labelOf } from "@/models/form";
@@ -11,6 +13,13 @@ const FEW = 3;
 export function RowsField({ label, fields, rows, onChange }: RowsProps) {
   const first = fields[0]?.name ?? "id";
   const shown = fields.filter((each) => each.kind !== "yaml").slice(0, FEW);
+  const list = useRef<HTMLFieldSetElement>(null);
+  // Of the row that takes the place of one that goes, and at the ends of the list.
+  const keep = useKeepFocus(() => list.current?.querySelector<HTMLElement>(".row-fields:last-of-type .row-tools button:enabled") ?? list.current?.querySelector<HTMLElement>(".add-row"));
+  const add = () => {
+    onChange([...rows, newRow(fields, rows.length, rows.every((each) => !isRecord(each)) && rows.length > 0)]);
+    requestAnimationFrame(() => list.current?.querySelector<HTMLElement>(".row-fields:last-of-type :is(input, select)")?.focus());
+  };
   const recordOf = (row: unknown): Config => (isRecord(row) ? row : { [first]: String(row) });
   const set = (at: number, name: string, value: unknown) => {
     const next = without({ ...recordOf(rows[at]), [name]: value });
@@ -22,7 +31,7 @@ export function RowsField({ label, fields, rows, onChange }: RowsProps) {
     onChange(rows.toSpliced(at, 1).toSpliced(at + by, 0, row));
   };
   return (
-    <fieldset className="rows-field">
+    <fieldset ref={list} className="rows-field" {...keep}>
       <legend className="field-label">{label}</legend>
       {rows.map((row, at) => {
         const given = recordOf(row);
@@ -40,7 +49,7 @@ export function RowsField({ label, fields, rows, onChange }: RowsProps) {
           </div>
         );
       })}
-      <button type="button" className="button quiet" onClick={() => onChange([...rows, newRow(fields, rows.length, rows.every((each) => !isRecord(each)) && rows.length > 0)])}>
+      <button type="button" className="button quiet add-row" onClick={add}>
         {t("addRow")}
       </button>
     </fieldset>

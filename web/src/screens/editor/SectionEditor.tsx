@@ -2,7 +2,7 @@
 import { useId } from "react";
 import type { ConfigField } from "@/models/configSchema";
 import { type Config, textIn, without } from "@/models/documentData";
-import { FIELD_KINDS, hasLimits, hasOptions, withKind } from "@/models/formSections";
+import { FIELD_KINDS, hasOptions, limitsOf, withKind } from "@/models/formSections";
 import type { Problem } from "@/services/documents";
 import { Labelled } from "./Labelled";
 import { FieldProblems } from "./Problems";
@@ -23,6 +23,7 @@ type SectionProps = {
 };
 
 const USUAL_KIND = "text";
+const LIMITS: Record<string, string> = { min: t("min"), max: t("max"), step: t("step"), min_length: t("minLength"), max_length: t("maxLength") };
 
 export function SectionEditor({ section, at, count, isOpen, problems, onOpen, onMove, onRemove, onChange }: SectionProps) {
   const type = textIn(section, "type");
@@ -56,9 +57,10 @@ function optionField(name: string): ConfigField {
 function Fields({ section, onChange }: { section: Config; onChange: (section: Config, key: string) => void }) {
   const id = useId();
   const type = textIn(section, "type");
+  const limits = limitsOf(section);
   const set = (key: string, value: unknown) => onChange(without({ ...section, [key]: value }), key);
   const text = (key: string, label: string) => (
-    <Labelled label={label} id={`${id}-${key}`}>
+    <Labelled key={key} label={label} id={`${id}-${key}`}>
       <input id={`${id}-${key}`} autoComplete="off" value={String(section[key] ?? "")} onChange={(event) => set(key, event.target.value === "" ? undefined : event.target.value)} />
     </Labelled>
   );
@@ -96,7 +98,7 @@ function Fields({ section, onChange }: { section: Config; onChange: (section: Co
       {hasOptions(section) ? <RowsField label={t("options")} fields={type === "decision" ? OPTION : CHOICE} rows={Array.isArray(section["options"]) ? section["options"] : []} onChange={(rows) => set("options", rows)} /> : null}
       {section["kind"] === "table" ? <Labelled label={t("columns")} id={`${id}-columns`}><YamlField id={`${id}-columns`} value={section["columns"]} onChange={(value) => set("columns", value)} /></Labelled> : null}
       {section["kind"] === "currency" ? text("currency", t("currency")) : null}
-      {hasLimits(section) ? <div className="pair-even">{number("min", t("min"))}{number("max", t("max"))}</div> : null}
+      {limits.length > 0 ? <div className="pair-even">{limits.map((each) => (each === "pattern" ? text(each, t("pattern")) : number(each, LIMITS[each]!)))}</div> : null}
       {type === "input" ? (
         <>
           <Labelled label={t("default")} id={`${id}-default`}>
@@ -106,12 +108,13 @@ function Fields({ section, onChange }: { section: Config; onChange: (section: Co
         </>
       ) : null}
       {text("visible_if", t("visibleIf"))}
+      {type === "input" ? <div className="pair-even">{text("required_if", t("requiredIf"))}{text("readonly_if", t("readonlyIf"))}</div> : null}
     </div>
   );
 
   function number(key: string, label: string) {
     return (
-      <Labelled label={label} id={`${id}-${key}`}>
+      <Labelled key={key} label={label} id={`${id}-${key}`}>
         <input id={`${id}-${key}`} inputMode="decimal" value={String(section[key] ?? "")} onChange={(event) => set(key, event.target.value === "" ? undefined : Number.isNaN(Number(event.target.value)) ? event.target.value : Number(event.target.value))} />
       </Labelled>
     );

@@ -12,6 +12,7 @@ import { dropDraft, keepDraft } from "./keptDraft";
 
 const QUIET = 1000;
 export type DraftState = { kind: "none" | "saved" | "failed"; at: number };
+const NOTHING = { kind: "none", at: 0, text: "" } as const;
 
 /** `unsaved`: it was kept in this tab only, so it is saved even if nothing more is typed. Without a connection it waits. */
 export function useDraft(hold: string, draft: Draft, unsaved: boolean, onSaved: () => void): { state: DraftState; forget: () => void } {
@@ -21,9 +22,9 @@ export function useDraft(hold: string, draft: Draft, unsaved: boolean, onSaved: 
   const text = writeJson(draft);
   const first = useRef(unsaved ? "" : text);
   const over = useRef(false);
-  const [state, setState] = useState<DraftState>({ kind: "none", at: 0 });
+  const [state, setState] = useState<DraftState & { text: string }>(NOTHING);
   const saved = useEffectEvent((sent: string, what: Draft) => {
-    setState({ kind: "saved", at: serverNow() });
+    setState({ kind: "saved", at: serverNow(), text: sent });
     if (sent !== text) return;
     // Nothing was typed while it was sent.
     dropDraft(hold);
@@ -38,7 +39,7 @@ export function useDraft(hold: string, draft: Draft, unsaved: boolean, onSaved: 
       saved(text, draft);
     } catch (error) {
       keepDraft(hold, person, draft);
-      setState({ kind: "failed", at: serverNow() });
+      setState({ kind: "failed", at: serverNow(), text });
       if (failureOf(error).kind === "signed-out") signedOut.raise();
     }
   });
@@ -59,5 +60,7 @@ export function useDraft(hold: string, draft: Draft, unsaved: boolean, onSaved: 
       left();
     };
   }, []);
-  return { state, forget: () => { over.current = true; dropDraft(hold); } };
+  // What is typed without a connection is not in the draft that was saved.
+  const isBehind = isOffline && state.kind === "saved" && state.text !== text;
+  return { state: isBehind ? { ...state, kind: "failed" } : state, forget: () => { over.current = true; dropDraft(hold); } };
 }

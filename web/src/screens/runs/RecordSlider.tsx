@@ -1,6 +1,8 @@
 /** The slider over the records of a run. Graph, timeline, events, state and step show the one that it names. */
+import { useRef } from "react";
 import { useKeys } from "@/app/useKeys";
 import { Moment } from "@/components/Moment";
+import { useKeepFocus } from "@/components/useKeepFocus";
 import { type JournalRecord, type Records, nextMark } from "@/models/records";
 import type { Mark } from "@/models/timeline";
 import { t } from "./text";
@@ -11,6 +13,9 @@ type SliderProps = { records: Records; marks: readonly Mark[]; record: ShownReco
 export function RecordSlider({ records, marks, record }: SliderProps) {
   const { number, go } = record;
   const { first, last } = records;
+  const slider = useRef<HTMLInputElement>(null);
+  // At either end buttons are off.
+  const keep = useKeepFocus(() => slider.current);
   const step = (by: 1 | -1) => go(number + by);
   const jump = (by: 1 | -1) => {
     const found = nextMark(marks, number, by);
@@ -26,12 +31,12 @@ export function RecordSlider({ records, marks, record }: SliderProps) {
   const place = placeText(record.record);
   const mark = marks.find((each) => each.seq === number);
   return (
-    <div className="slider panel">
+    <div className="slider panel" {...keep}>
       <label htmlFor="record">{t("record", { number, last })}</label>
       <span className="slider-line">
         <SliderButton sign="«" label={t("keyMarkBefore")} off={nextMark(marks, number, -1) === null} onClick={() => jump(-1)} />
         <SliderButton sign="‹" label={t("keyBefore")} off={number <= first} onClick={() => step(-1)} />
-        <input id="record" type="range" min={first} max={last} value={number} aria-valuetext={t("at", { place, number })} onChange={(event) => go(Number(event.target.value))} />
+        <input ref={slider} id="record" type="range" min={first} max={last} value={number} aria-valuetext={t("at", { place, number })} onChange={(event) => go(Number(event.target.value))} />
         <SliderButton sign="›" label={t("keyAfter")} off={number >= last} onClick={() => step(1)} />
         <SliderButton sign="»" label={t("keyMarkAfter")} off={nextMark(marks, number, 1) === null} onClick={() => jump(1)} />
         <button type="button" className="button quiet" disabled={record.at === undefined} onClick={() => go(last)}>

@@ -1,8 +1,9 @@
 /** What can be done with a run. Each first opens a dialog that says what would happen. */
 import { Link } from "@tanstack/react-router";
-import { useState } from "react";
+import { useRef, useState } from "react";
 import { useKeys } from "@/app/useKeys";
 import { useRight } from "@/app/useSession";
+import { useKeepFocus } from "@/components/useKeepFocus";
 import { useOffline } from "@/live/useLive";
 import type { Run, RunAction } from "@/services/runs";
 import { word } from "@/words";
@@ -24,12 +25,15 @@ export function RunActions({ run, at }: { run: Run; at: number | undefined }) {
   const mayStart = useRight("flows:read");
   const [asked, setAsked] = useState<RunAction | null>(null);
   const isOffline = useOffline();
+  const bar = useRef<HTMLSpanElement>(null);
+  // A run that was retried cannot be retried again.
+  const keep = useKeepFocus(() => bar.current?.querySelector<HTMLElement>("button:enabled, a"));
   const isOn = mayWrite && !run.readOnly;
   useKeys(isOn && !isOffline ? [{ keys: "f", group: t("title"), label: word("fork"), run: () => setAsked("fork") }] : []);
   if (!isOn) return null;
   const branches = asked === "fork" || asked === "rewind";
   return (
-    <span className="run-actions">
+    <span ref={bar} className="run-actions" {...keep}>
       {actionsOf(run).map((action) => (
         <button key={action} type="button" className={`button ${LOOKS[action] ?? ""}`} disabled={isOffline} onClick={() => setAsked(action)}>
           {word(ACTION_WORDS[action])}

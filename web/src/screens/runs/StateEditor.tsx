@@ -1,6 +1,6 @@
 /** The state that a fork starts with, edited as fields or as JSON, and what that changes. */
 import { useQuery } from "@tanstack/react-query";
-import { useMemo, useState } from "react";
+import { useEffect, useMemo, useRef, useState } from "react";
 import { FormFields } from "@/components/FormFields";
 import { Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
@@ -39,6 +39,9 @@ type OpenProps = Edited & { record: number; before: State };
 
 function Editor({ record, before, patch, errors, onEdit }: OpenProps) {
   const [next, setNext] = useState(before);
+  const section = useRef<HTMLElement>(null);
+  // The button that opened it has gone.
+  useEffect(() => section.current?.querySelector<HTMLElement>("input, select, textarea")?.focus(), []);
   const names = Object.keys(next).length;
   const isLarge = names > MOST_FIELDS;
   const [text, setText] = useState<string | null>(() => (isLarge ? writeJson(before, 2) : null));
@@ -49,7 +52,7 @@ function Editor({ record, before, patch, errors, onEdit }: OpenProps) {
   };
   const changes = changesBetween(before, next);
   return (
-    <section className="state-editor" aria-label={t("stateAsFields", { number: record })}>
+    <section ref={section} className="state-editor" aria-label={t("stateAsFields", { number: record })}>
       <div className="run-line">
         <strong>{t("stateAsFields", { number: record })}</strong>
         <button type="button" className="button quiet" disabled={patch === null || (isJson && isLarge)} onClick={() => setText(isJson ? null : writeJson(next, 2))}>{isJson ? t("asFields") : t("asJson")}</button>

@@ -13,7 +13,7 @@ from holdfast.holds.policies.deadlines import read_on_timeout
 from holdfast.holds.policies.judge import Judges
 from holdfast.holds.policies.rules import Rule
 from holdfast.model.expressions import compile_expr
-from holdfast.model.hold_declaration import exclusion_fault
+from holdfast.model.hold_declaration import exclusion_fault, kind_fault
 from holdfast.types.duration import parse_duration, parse_length
 from holdfast.types.terms import PRIORITIES, ApprovalTerms
 from holdfast.types.text import clean_text
@@ -82,7 +82,7 @@ def _faults(rule: Rule) -> Iterator[tuple[str, str]]:
     yield from _approval_faults(rule.approval)
     for place, rung in enumerate(rule.ladder):
         problem = _problem(parse_length, rung.after) if rung.after else None
-        problem = problem or (None if rung.to.strip() else "it has no target")
+        problem = problem or (kind_fault(rung.to) if rung.to.strip() else "it has no target")
         if problem:
             yield f"ladder[{place}]", problem
     yield from _automatic_faults(rule)
@@ -140,6 +140,9 @@ def _require_when(when: Any) -> None:
 def _require_assignee(text: Any) -> None:
     if parse_assignee(text).type == "unrouted":
         raise ValueError("it is empty; write user:NAME, group:KEY or role:KEY")
+    fault = kind_fault(text)
+    if fault is not None:
+        raise ValueError(fault)
 
 
 def _require_priority(text: Any) -> None:

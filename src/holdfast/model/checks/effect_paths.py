@@ -42,7 +42,7 @@ def acts(view: ValidationView, name: str) -> bool:
     """Whether it writes or acts outside, itself or in the flow that it runs."""
     node = view.nodes[name]
     inner = next((each for each in view.spec.subgraphs if each.name == node.body), None)
-    return node.effect in ACTS or (node.body is not None and inner is not None and _acts_within(inner))
+    return node.effect in ACTS or (inner is not None and _acts_within(inner))
 
 
 def _acts_within(spec: GraphSpec) -> bool:

@@ -128,11 +128,16 @@ def kind_fault(text: str) -> str | None:
 
 def exclusion_fault(text: str) -> str | None:
     """Why this is not a valid exclusion. A typo in a keyword must not pass as a person's name."""
+    return exclusion_word_fault(text) or (None if text in EXCLUDABLE else kind_fault(text))
+
+
+def exclusion_word_fault(text: str) -> str | None:
+    """The same, without its kind."""
     if text in EXCLUDABLE:
         return None
     if ":" not in text and "@" not in text:
         return f"it is neither one of {', '.join(EXCLUDABLE)} nor an assignee such as user:dana"
-    return assignee_fault(text) or kind_fault(text)
+    return assignee_fault(text)
 
 
 def voter_fault(text: str) -> str | None:

@@ -8,6 +8,7 @@ import hmac
 import json
 from collections.abc import Awaitable, Callable
 from hashlib import sha256
+from itertools import product
 from typing import Any
 from urllib.parse import urlencode
 
@@ -42,6 +43,13 @@ RULES: dict[str, tuple[dict[str, Any], ...]] = {
         },
     ),
     "two by a rule in the store": ({"assignee": "group:finance"},),
+    "two of a queue": (
+        {
+            "assignee": "group:finance",
+            "queue": "money/reviews",
+            "approval": {"mode": "quorum", "need": 2, "exclude": ["initiator"]},
+        },
+    ),
 }
 GUARD: dict[str, Any] = {
     "name": "guard",
@@ -111,6 +119,7 @@ class LonePerson:
             row = await store.get_run(run)  # type: ignore[arg-type]
             if row is not None and not row.read_only and row.status not in ENDED:
                 await self.flow.resume(run, on=self.office.hf)
+        await (await self.office.hf.queues()).bridge.work()
         await self.office.delivers()
 
     async def open_holds(self) -> list[HoldRow]:
@@ -243,6 +252,17 @@ class LonePerson:
         if made and made["id"] not in self.runs:
             self.runs.append(made["id"])
 
+    async def branch_graph(self, which: int, how: int) -> None:
+        """As the interface of graph checkpoints does it."""
+        run = self.runs[which % len(self.runs)]
+        found = await self.call(how, "GET", f"/v1/graph/runs/{run}/checkpoint")
+        patch = {"scratch": {"said_0": "approve", "said_1": "approve"}} if how % 2 else None
+        if found:
+            path = f"/v1/graph/checkpoints/{found['id']}/fork"
+            made = await self.call(how, "POST", path, {"patch": patch})
+            if made and made["runId"] not in self.runs:
+                self.runs.append(made["runId"])
+
     async def move_file(self, which: int, _: int) -> None:
         run = self.runs[which % len(self.runs)]
         exported = await self.office.send("ada", "GET", f"/v1/runs/{run}/export")
@@ -263,7 +283,7 @@ class LonePerson:
     async def attack(self, first: int, how: int) -> None:
         """Every credential, link and click that she has, beginning anywhere."""
         await self.works()
-        ways = [*self._calls(how), *self._links(), self._click]
+        ways = [*self._calls(how), *self._links(), self._click, self._complete]
         turn = first % len(ways)
         for way in (*ways[turn:], *ways[:turn]):
             for hold in await self.open_holds():
@@ -271,12 +291,10 @@ class LonePerson:
         await self.works()
 
     def _calls(self, how: int) -> list[Callable[[HoldRow], Awaitable[None]]]:
-        path = ("resolve", "place")[how % 2]
-
         def deciding(number: int) -> Callable[[HoldRow], Awaitable[None]]:
             async def decide(hold: HoldRow) -> None:
-                body = {"decision": "approve", "reason": "I have every right"}
-                await self.call(number, "POST", f"/v1/holds/{hold.id}/{path}", body)
+                path, body = _answered(hold, how)
+                await self.call(number, "POST", path, body)
 
             return decide
 
@@ -294,6 +312,20 @@ class LonePerson:
 
         return [opening(token) for address in sorted(mine) for token in self.office.mail.links(address)[-3:]]
 
+    async def _complete(self, hold: HoldRow) -> None:
+        """The message of the hold in its queue, with each credential."""
+        if not hold.terms.queue:
+            return
+        listed = await self.call(0, "GET", "/v1/queues/money/reviews/messages") or {"items": []}
+        named = [each["id"] for each in listed["items"] if each["correlation_id"] == hold.id]
+        for number, message in product(range(len(self.credentials)), named):
+            path = f"/v1/queues/money/reviews/messages/{message}"
+            claimed = await self.call(number, "POST", f"{path}/claim", {"ttl": "1m"})
+            if claimed:
+                body = {"token": str(claimed["claim_token"]), "result": {"decision": "approve"}}
+                await self.call(number, "POST", f"{path}/complete", body)
+                await self.call(number, "POST", f"{path}/release", {"token": str(claimed["claim_token"])})
+
     async def _click(self, hold: HoldRow) -> None:
         """Slack signs the click of her own account."""
         click = Click(hold=hold.id, decision="approve", epoch=hold.epoch, request_hash=hold.request_hash)
@@ -305,6 +337,22 @@ class LonePerson:
         mac = hmac.new(SLACK_SECRET.encode(), f"v0:{stamp}:".encode() + body, sha256).hexdigest()
         headers = {"X-Slack-Request-Timestamp": stamp, "X-Slack-Signature": f"v0={mac}"}
         await self.office.client.post("/v1/inbound/slack/desk", content=body, headers=headers)
+
+
+def _answered(hold: HoldRow, how: int) -> tuple[str, Any]:
+    """The routes that answer a hold, each in turn."""
+    answer = {"decision": "approve", "reason": "I have every right"}
+    ways: list[tuple[str, Any]] = [
+        (f"/v1/holds/{hold.id}/resolve", answer),
+        (f"/v1/holds/{hold.id}/place", answer),
+        (f"/v1/holds/{hold.id}/vote", answer),
+        (f"/v1/modules/scaicore/checkpoints/{hold.id}/resolve", {"resolution": "approve"}),
+        (f"/v1/runs/{hold.run}/input", {"content": "approve", "request_id": hold.id}),
+        (f"/v1/runs/{hold.run}/input", {"content": {"decision": "approve"}, "checkpoint_id": hold.id}),
+        ("/v1/holds/bulk", {"holds": [hold.id], "decision": "approve", "preview": False}),
+        ("/v1/holds/bulk", {"holds": [hold.id], "decision": "approve", "preview": False, "undo": True}),
+    ]
+    return ways[how % len(ways)]
 
 
 def _answers(number: int) -> dict[str, str]:

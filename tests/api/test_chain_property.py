@@ -19,15 +19,16 @@ moves = st.tuples(st.sampled_from(MOVES), st.integers(0, 9), st.integers(0, 9))
 plans = st.lists(moves, min_size=2, max_size=9)
 
 
-async def play(rule: str, plan: list[Move], store: str = "memory:") -> None:
+async def play(rule: str, plan: list[Move], store: str = "memory:", way: int = 0) -> None:
+    """`way`: the first of the routes that answer."""
     async with office_of(policies="store", slack=True, store=store) as office:
         ada = LonePerson(office, rule)
         await ada.begins()
         for name, first, second in plan:
             await getattr(ada, name)(first, second)
-        await ada.attack(0, 0)
+        await ada.attack(0, way)
         await ada.wait(15, 0)
-        await ada.attack(1, 1)
+        await ada.attack(1, way + 1)
         await ada.wait(15, 0)
         await ada.works()
         assert ada.paid == [], (rule, plan)
@@ -81,6 +82,11 @@ KNOWN: dict[str, list[Move]] = {
     "handed on": [("put_person", 0, 3), ("reassign", 3, 0), ("attack", 1, 0), ("reassign", 5, 0)],
     "a fork with an answer": [("branch", 0, 1), ("branch", 1, 4), ("branch", 1, 2)],
     "a fork of what the others approved": [*(("branch", 0, how) for how in (5, 6, 7, 8, 9))],
+    "a fork of a graph's checkpoint": [
+        ("branch_graph", 0, 1),
+        ("branch_graph", 1, 0),
+        ("branch_graph", 0, 3),
+    ],
     "a file": [("move_file", 0, 0), ("branch", 0, 1)],
     "her account in the chat": [("chat", 0, 0), ("attack", 9, 0), ("chat", 1, 0), ("attack", 9, 0)],
     "easier rules": [("put_policy", 0, 0), ("start", 0, 0), ("put_policy", 0, 2), ("start", 0, 0)],
@@ -151,6 +157,13 @@ def test_known_ways_around_do_not_pass_a_rule_of_two(rule: str, way: str) -> Non
 @example("two of a group", KNOWN["tokens for two others"])
 def test_no_sequence_of_one_person_passes_a_rule_of_two(rule: str, plan: list[Move]) -> None:
     asyncio.run(play(rule, plan))
+
+
+@pytest.mark.covers("SAFE-CHAIN-08")
+@pytest.mark.parametrize("way", [2, 4, 6])
+@pytest.mark.parametrize("rule", RULES)
+def test_no_other_route_that_answers_passes_a_rule_of_two(rule: str, way: int) -> None:
+    asyncio.run(play(rule, KNOWN["people of her own"], way=way))
 
 
 @pytest.mark.soak

@@ -13,7 +13,7 @@ from holdfast import Holdfast
 from holdfast.attractor.human_gates import accelerator, bare, gate_of
 from holdfast.attractor.interviewers import Answer, AnswerValue, QuestionType
 from holdfast.attractor.runner import PipelineResult, Runner
-from holdfast.errors import AnswerInvalidError, HoldDecidedError
+from holdfast.errors import AnswerInvalidError, HoldDecidedError, PipelineInvalidError
 from holdfast.frontends.dot.parse import parse
 from holdfast.frontends.dot.transforms import prepare
 from holdfast.testing.clock import FakeClock
@@ -169,6 +169,83 @@ async def test_a_question_that_is_withdrawn_was_skipped(gates: Gates) -> None:
     assert ended.completed_nodes == ("start", "gate", "mend", "done")
 
 
+JUNCTION = (
+    'start -> gate; gate -> aa [label="[A] Approve"]; gate -> fix [label="[F] Fix"]; aa -> done; fix -> done'
+)
+ONLY_YES = "start -> gate; gate -> aa [label=Yes]; start -> fix [weight=-1]; aa -> done; fix -> done"
+
+
+@pytest.mark.covers("AT-A2", "SAFE-CHECK-16")
+@pytest.mark.parametrize("shape", ["diamond", "box, label=Pay"])
+@pytest.mark.parametrize("more", ["", ", allow_partial=true"])
+@pytest.mark.parametrize("end", ["timeout", "withdrawn", "no"])
+async def test_a_gate_that_nobody_approved_leads_along_none_of_its_answers(
+    gates: Gates, end: str, more: str, shape: str
+) -> None:
+    kind, links = ("question_type=yes_no", ONLY_YES) if end == "no" else ("timeout=1h", JUNCTION)
+    text = gated(f'label="Ship?", {kind}{more}', links).replace("fix [", f"aa [shape={shape}]; fix [", 1)
+    found = await gates.run(text)
+    people = (await gates.hf.service()).people
+    if end == "timeout":
+        gates.clock.advance(hours=1)
+        ended = await gates.runner.resume(found.run_id)
+    elif end == "withdrawn":
+        await people.cancel(operator("user:dana"), found.holds[0].id, reason="not now")
+        ended = await gates.runner.resume(found.run_id)
+    else:
+        ended = await gates.answer(found, "no")
+    assert ended.status == "fail"
+    assert "aa" not in ended.completed_nodes
+
+
+@pytest.mark.covers("AT-A7", "SAFE-CHECK-16")
+@pytest.mark.parametrize("kind", ["yes_no", "multiple_choice"])
+async def test_fail_edge_of_a_gate_is_no_answer_and_no_answer_leads_along_another(
+    gates: Gates, kind: str
+) -> None:
+    links = 'start -> gate; gate -> aa [label=Yes]; gate -> fix [condition="outcome=fail"]; fix -> done; '
+    links += "aa -> done"
+    text = gated(f'label="Ship?", question_type={kind}', links).replace("fix [", "aa [label=Pay]; fix [", 1)
+    found = await gates.run(text)
+    options = [each.id for each in found.holds[0].options or ()]
+    assert options == (["yes", "no"] if kind == "yes_no" else ["Yes"])
+    if kind == "yes_no":
+        assert (await gates.answer(found, "no")).completed_nodes == ("start", "gate", "fix", "done")
+
+
+@pytest.mark.covers("AT-A7", "SAFE-CHECK-16")
+@pytest.mark.parametrize("kind", ["freeform", "multiple_choice"])
+async def test_answer_for_which_no_edge_is_meant_fails_the_run(gates: Gates, kind: str) -> None:
+    links = (
+        "start -> gate; gate -> aa [label=Yes]; gate -> done [label=Maybe]; aa -> done; "
+        'gate -> fix [label=No, condition="outcome=fail"]; fix -> done'
+    )
+    text = gated(f'label="Ship?", question_type={kind}', links).replace("fix [", "aa [label=Pay]; fix [", 1)
+    ended = await gates.answer(await gates.run(text), "No")
+    assert ended.status == "fail"
+    assert "aa" not in ended.completed_nodes
+
+
+@pytest.mark.covers("AT-163", "SAFE-CHECK-16")
+@pytest.mark.parametrize("end", ["timeout", "no"])
+async def test_answer_of_an_earlier_gate_is_not_read_as_that_of_the_next(gates: Gates, end: str) -> None:
+    kind = "question_type=yes_no" if end == "no" else "timeout=1h"
+    links = (
+        'start -> gate; gate -> more [label="[Y] Yes"]; gate -> fix [label="[F] Fix"]; fix -> done; '
+        'more -> done [label="[Y] Yes"]; more -> way [condition="outcome=fail"]; '
+        'way -> aa [condition="context.human.gate.selected=Y"]; way -> fix; aa -> done'
+    )
+    stages = f'more [shape=hexagon, label="Sure?", {kind}]; way [shape=diamond]; aa [label=Pay]; fix ['
+    found = await gates.run(gated(links=links).replace("fix [", stages, 1))
+    asked = await gates.answer(found, "Y")
+    if end == "no":
+        ended = await gates.answer(asked, "no")
+    else:
+        gates.clock.advance(hours=1)
+        ended = await gates.runner.resume(found.run_id)
+    assert ended.completed_nodes == ("start", "gate", "more", "way", "fix", "done")
+
+
 @pytest.mark.covers("AT-173", "ATTRACTOR-GATE-05")
 @pytest.mark.parametrize(
     ("kind", "labels"), [("yes_no", ["Yes", "No"]), ("confirmation", ["Confirm", "Decline"])]
@@ -195,9 +272,12 @@ async def test_free_words_are_kept_and_route_where_an_edge_is_called_so(gates: G
     assert found.holds[0].options is None
     result = await gates.answer(found, "Fix")
     assert (result.completed_nodes, human(result)["text"]) == (("start", "gate", "fix", "done"), "Fix")
-    other = await gates.answer(await gates.run(gated(more)), "ship it on Monday")
+    single = gated(more, "start -> gate -> done; start -> fix [weight=-1]; fix -> done")
+    other = await gates.answer(await gates.run(single), "ship it on Monday")
     assert human(other)["text"] == "ship it on Monday"
     assert other.completed_nodes == ("start", "gate", "done")
+    unknown = await gates.answer(await gates.run(gated(more)), "ship it on Monday")
+    assert unknown.status == "fail"
 
 
 @pytest.mark.covers("AT-173")
@@ -219,9 +299,8 @@ async def test_a_gate_says_whom_it_goes_to_and_how_urgent_it_is(gates: Gates) ->
     (hold,) = (await gates.run(gated(more))).holds
     assert (hold.assignee, hold.priority, hold.reminder_interval) == ("group:finance", "high", 240)
     assert hold.tags == ("money", "q3")
-    slip = await gates.run(gated('human.priority=soon, prompt="Pay?"'))
-    assert slip.status == "fail"
-    assert "priority" in slip.outcome.failure_reason
+    with pytest.raises(PipelineInvalidError, match=r"human\.priority of gate gate: 'soon'"):
+        await gates.run(gated('human.priority=soon, prompt="Pay?"'))
 
 
 @pytest.mark.covers("ATTRACTOR-GATE-01", "ATTRACTOR-PROOF-09")

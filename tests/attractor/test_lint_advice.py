@@ -1,5 +1,7 @@
 """Rules of our own, and that every diagnostic points somewhere."""
 
+# ruff: noqa: E501  (a pipeline reads best on one line)
+
 from __future__ import annotations
 
 import re
@@ -24,6 +26,11 @@ FAN = f"{ENDS} fan [shape=component]; join [shape=tripleoctagon]; a [label=A]; b
 
 ANSWERED = f'{GATE} b [label=B]; ask -> b [label="[R] No"]; b -> exit; b -> exit'
 
+THREE = (
+    f'{GATE} way [shape=diamond]; a [label=A]; ask -> way [label="[A] Approve"]; ask -> way [label="[R] Reject"]; '
+    'ask -> way [label="[L] Later"]; a -> exit;'
+)
+
 # Each pipeline breaks the rule in front of it: (rule, body, what stands at the place).
 SOME = "a [label=A]; b [label=B]; c [label=C]; fan [shape=component]; join [shape=tripleoctagon];"
 BROKEN = [
@@ -44,6 +51,17 @@ BROKEN = [
     ("gate_choices", f"{GATE} start -> exit", "ask"),
     ("gate_choices", f'{GATE} ask -> exit [label="[Y] a"]; ask -> exit [label="Y) b"]', 'label="Y)'),
     ("gate_choices", f"{GATE} ask -> exit; ask [human.default_choice=no]", "human.default_choice"),
+    ("gate_terms", f"{GATE} ask -> exit; ask [human.excluded=interns]", "human.excluded"),
+    ("gate_terms", f'{GATE} ask -> exit; ask [excluded="user:eve, grp:interns"]', "excluded"),
+    ("gate_terms", f'{GATE} ask -> exit; ask [human.assignee="grp:finance"]', "human.assignee"),
+    ("gate_terms", f'{GATE} ask -> exit; ask [assignee="user:"]', "assignee"),
+    ("gate_terms", f'{GATE} ask -> exit; ask [human.escalate="grp:leads"]', "human.escalate"),
+    ("gate_terms", f"{GATE} ask -> exit; ask [human.priority=soon]", "human.priority"),
+    ("gate_terms", f"{GATE} ask -> exit; ask [reminder=5x]", "reminder"),
+    ("gate_defaults", f'{GATE} ask -> exit [label="[A] Approve"]; ask [human.default_choice=A]', "human.default_choice"),
+    ("other_choices", f'{THREE} way -> a [condition="context.human.gate.selected!=R"]; way -> exit', "condition"),
+    ("other_choices", f'{THREE} way -> a [condition="context.human.gate.label!=[R] Reject"]; way -> exit', "condition"),
+    ("other_choices", f'{THREE} way -> exit [condition="context.human.gate.selected=R"]; way -> a', "way -> a"),
     ("dead_end", f"{ENDS} start -> a; start -> exit; a [label=A]", "a [label"),
     ("no_way_out", f"{ENDS} start -> a -> b -> a; start -> exit; a [label=A]; b [label=B]", "a [label"),
     ("all_conditional", f'{ENDS} start -> a; a [label=A]; a -> exit [condition="outcome=x"]', "a [label"),
@@ -397,6 +415,22 @@ def test_every_fan_out_with_worktrees_is_looked_at() -> None:
     last = "f40 [shape=component, workspace=worktree]; f40 -> x40 -> exit; f40 -> y40 -> exit;"
     found = told(f"{ENDS} start -> f0; {chain} {last}")
     assert [each.node_id for each in found if each.rule == "workspace_joins"] == ["f40"]
+
+
+@pytest.mark.covers("SAFE-CHECK-16")
+@pytest.mark.parametrize(
+    ("rule", "body"),
+    [
+        ("gate_terms", f'{GATE} ask -> exit; ask [human.assignee="Group: finance", human.excluded="user:eve, initiator"]'),
+        ("gate_terms", f'{GATE} ask -> exit; ask [human.assignee="user:urn:x:1", human.priority=high, human.reminder=4h]'),
+        ("gate_defaults", f'{GATE} ask -> exit [label="[H] Hold"]; ask [human.default_choice=H]'),
+        ("other_choices", f'{THREE} way -> a [condition="context.human.gate.selected=A"]; way -> exit'),
+        ("other_choices", f'{THREE} way -> a [condition="context.human.gate.selected!=R && context.human.gate.selected!=L"]; way -> exit'),
+        ("other_choices", f'{THREE.replace("[L] Later", "[R] Reject")} way -> a [condition="context.human.gate.selected!=R"]; way -> exit'),
+    ],
+)  # fmt: skip
+def test_gate_is_not_warned_about_when_its_terms_and_answers_are_meant(rule: str, body: str) -> None:
+    assert not severity(rule, body)
 
 
 @pytest.mark.covers("SAFE-CHECK-11")

@@ -21,7 +21,7 @@ REDUCER = flow(head="variables:\n  k: {reducer: often}")
         (GOOD.replace("name: sample", "name: sample\ndescription: @x"), "yaml", "quote a text"),
         (flow("{id: m, type: SET, config: {values: {x: 1}}}"), "type-unknown", "did you mean 'set'?"),
         (hold("assignee: gruop:support"), "assignee", "did you mean 'group'?"),
-        (hold("assignee: Group:support"), "assignee", "did you mean 'group'?"),
+        (hold("assignee: squad:support"), "assignee", "write group:support"),
     ],
 )
 def test_advice_says_what_to_change(text: str, rule: str, advice: str) -> None:

@@ -73,6 +73,11 @@ def test_a_comparison_with_a_value_that_a_declared_name_never_has_is_an_error(
     assert wrong == ({} if rule is None else {rule: "error"})
 
 
+THREE = "{id: ask, type: checkpoint, config: {options: [approve, reject, later]}}"
+TEST = '{id: t, type: condition, config: {when: "%s"}}'
+SHOWN = ", prompt: 'Pay {{amount}}?'"
+APPROVED, REFUSED = "'approve'", "'reject'"
+TESTED = "a -> ask -> t\nt:true -> pay -> z\nt:false -> z"
 LOOP = "{id: l, type: loop, config: {while: \"decision == 'reject'\", max_turns: 2, on_limit: %s}}"
 MAP = "{id: l, type: map, config: {over: ids, into: results}}"
 
@@ -108,6 +113,15 @@ MAP = "{id: l, type: map, config: {over: ids, into: results}}"
             "a -> l -> t\nt:true -> pay -> z\nt:false -> z",
             None,
         ),
+        (f"{THREE}\n{TEST % ('decision != ' + REFUSED)}", TESTED, "other-option"),
+        (f"{THREE}\n{TEST % ('decision | default(' + APPROVED + ') == ' + APPROVED)}", TESTED, "approving-default"),
+        (f"{THREE}\n{TEST % ('decision == ' + APPROVED)}", TESTED, None),
+        (f"{ASK % (', assignee: grp:finance', '')}", f"a -> ask\n{DECIDED}", "assignee"),
+        (
+            f"{ASK % (SHOWN, '')}\n{{id: fee, type: set, config: {{values: {{amount: 7}}}}}}",
+            "a -> ask\nask:approve -> fee -> pay -> z\nask:reject -> z",
+            "shown-changed",
+        ),
     ],
 )  # fmt: skip
 def test_a_way_around_a_refusal_is_a_warning(middle: str, edges: str, rule: str | None) -> None:
@@ -119,6 +133,9 @@ def test_a_way_around_a_refusal_is_a_warning(middle: str, edges: str, rule: str 
         "loop-limit",
         "refusal-acts",
         "hold-bind",
+        "other-option",
+        "assignee",
+        "shown-changed",
     }
     named = known & rules.keys()
     assert named == ({rule} if rule else set())

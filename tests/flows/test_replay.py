@@ -13,7 +13,7 @@ from typing import Any
 import apsw
 import pytest
 
-from holdfast import Flow, Holdfast, Retry
+from holdfast import END, Flow, Holdfast, Retry
 from holdfast.engine import edge_choice
 from holdfast.errors import CheckpointCorruptError, CheckpointNotFoundError
 from holdfast.model.graph import Graph
@@ -191,6 +191,23 @@ async def test_replay_against_a_version_with_fewer_attempts_names_the_retry(hf: 
     assert "settled with 'fail'" in found.difference.now
     assert (await replayed(hf, run, against=tried(3).program().graph)).same
     assert (await replayed(hf, run, against=tried(4).program().graph)).same
+
+
+def compared(when: str) -> Flow:
+    flow = Flow("compared", effect="pure")
+    flow.node(id="count")(lambda: {"n": "3"})
+    flow.node(id="more")(lambda: None)
+    flow.edge("count", "more", when=when)
+    flow.edge("count", END, otherwise=True)
+    return flow
+
+
+@pytest.mark.covers("TOOL-TIME-06")
+async def test_replay_says_why_the_run_stops_where_it_went_on(hf: Holdfast) -> None:
+    run = (await compared("n == 'x'").run({}, on=hf)).expect().run_id
+    found = await replayed(hf, run, against=compared("n == 3").program().graph)
+    assert found.difference is not None
+    assert "failing (NotComparableError: edge 'count->more': its condition 'n == 3'" in found.difference.now
 
 
 @pytest.mark.covers("TOOL-TIME-05")

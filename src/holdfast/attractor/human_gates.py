@@ -18,6 +18,7 @@ FIRST: Final = "first"
 _BINARY: Final = (QuestionType.YES_NO, QuestionType.CONFIRMATION)
 _WORDS: Final = {QuestionType.YES_NO: ("Yes", "No"), QuestionType.CONFIRMATION: ("Confirm", "Decline")}
 _TEXTS: Final = ("assignee", "priority", "reminder", "escalate", "calendar")
+_BY_ANSWER: Final = ("preferred_label", "human.gate.")
 _LISTS: Final = ("tags", "excluded")
 YES, NO = "yes", "no"
 
@@ -115,7 +116,7 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def gate_of(stage: Stage, pipeline: Pipeline) -> Gate:
-    choices = choices_of(pipeline.outgoing.get(stage.id, ()))
+    choices = choices_of([each for each in pipeline.outgoing.get(stage.id, ()) if is_choice(each)])
     limit = stage.microseconds("timeout")
     return Gate(
         stage=stage.id,
@@ -127,6 +128,11 @@ def gate_of(stage: Stage, pipeline: Pipeline) -> Gate:
         takes_first=_either(stage, pipeline, "human.unknown_answer") == FIRST,
         terms=_terms(stage),
     )
+
+
+def is_choice(link: Link) -> bool:
+    """Not an edge such as that for its failure, which no answer leads along."""
+    return not link.condition or bool(link.label) or any(key in link.condition for key in _BY_ANSWER)
 
 
 def choices_of(links: Sequence[Link]) -> tuple[GateChoice, ...]:

@@ -33,7 +33,8 @@ from holdfast.attractor.worktrees import without_reserved
 from holdfast.errors import BudgetError
 from holdfast.frontends.dot.document import Link, Pipeline, Stage
 from holdfast.frontends.dot.lower import edge_ids
-from holdfast.frontends.dot.policies import effect_of
+from holdfast.frontends.dot.policies import allows_partial, effect_of
+from holdfast.model.graph import GATE
 from holdfast.model.pipeline_conditions import outcome_word
 from holdfast.model.record_bodies import PARTIAL_ACCEPTED, RETRIES_EXCEEDED
 from holdfast.model.user_code.boundary import call, call_alone
@@ -42,7 +43,7 @@ from holdfast.types.outcome import Outcome as Settled
 from holdfast.types.status import REPEATABLE
 from holdfast.types.text import clean_text
 
-GATE, ROUTING, FAN_IN = "wait.human", "conditional", "parallel.fan_in"
+ROUTING, FAN_IN = "conditional", "parallel.fan_in"
 REASON = "failure_reason"
 _QUIET = frozenset({"start", "exit", "conditional", "parallel"})
 """Types that cost nothing: budgets are not checked for them."""
@@ -116,7 +117,7 @@ class StageRunner:
         # `_refused` first: an update that cannot be stored is then a
         # failure of the stage, and not of the write of its record.
         _note_ignored(visit, outcome)
-        outcome = _last_attempt_outcome(visit, _normal(_refused(outcome) or outcome))
+        outcome = _last_attempt_outcome(visit, kind, _normal(_refused(outcome) or outcome))
         stopped = count_failure(visit, outcome, kind)
         if stopped:
             outcome = replace(outcome, failure_reason=stopped, terminal=True)
@@ -319,11 +320,11 @@ def _note_ignored(visit: StageVisit, outcome: StageOutcome) -> None:
         visit.ctx.emit(text, "log")
 
 
-def _last_attempt_outcome(visit: StageVisit, outcome: StageOutcome) -> StageOutcome:
+def _last_attempt_outcome(visit: StageVisit, kind: str, outcome: StageOutcome) -> StageOutcome:
     """A RETRY in the last attempt is a failure, or a partial success if that is allowed."""
     if outcome.status != StageStatus.RETRY or not visit.ctx.last_try:
         return outcome
-    if visit.stage.flag("allow_partial"):
+    if allows_partial(visit.stage, kind):
         return replace(outcome, status=StageStatus.PARTIAL_SUCCESS, notes=PARTIAL_ACCEPTED)
     notes = outcome.failure_reason or outcome.notes
     failed = StageStatus.FAIL

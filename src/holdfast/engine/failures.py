@@ -43,7 +43,7 @@ def on_attempt_failed(decision: Decision, execution: Exec, message: HandlerFinis
 
 def _used_up(decision: Decision, execution: Exec, node: Node, message: HandlerFinished) -> None:
     """It asked for a retry, but no attempt is left."""
-    if node.walk is not None and node.walk.allow_partial:
+    if node.walk is not None and node.walk.allow_partial and not node.is_gate:
         message.error, message.outcome = None, "partial_success"
         message.notes = FrozenDict({"notes": PARTIAL_ACCEPTED})
         settle.settle(decision, execution, message)

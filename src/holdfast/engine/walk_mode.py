@@ -37,6 +37,8 @@ def walk_on(flow: EdgePropagation, execution: Exec, message: HandlerFinished) ->
         _take(flow, edge)
     elif outcome == FAIL:
         _route_failure(flow, execution.node)
+    elif node.is_gate and graph.out[execution.node]:
+        raise CannotContinueError("node_failed", f"no edge of gate {node.id!r} is for its answer", node.id)
     elif scope.walk.get("gates"):
         _terminal(flow, outcome, node.id)
 
@@ -108,6 +110,8 @@ def select_edge(
         suggested = [e for e in plain if graph.edges[e].towards == wanted]
         if suggested:
             return suggested[0]
+    if graph.nodes[execution.node].is_gate and (label or message.suggested or len(plain) > 1):
+        return None  # another answer than the one that was given
     return _best(graph, plain) if plain else None
 
 
@@ -120,6 +124,8 @@ def _may_follow_failure(graph: Graph, edge: int) -> bool:
     """After a failure only a fail edge, or an unconditional one from or into a routing node, is followed."""
     if graph.edges[edge].kind is EdgeKind.failure or graph.edges[edge].when is not None:
         return True
+    if graph.nodes[graph.source[edge]].is_gate:
+        return False  # nobody gave the answer that it stands for
     ends = (graph.source[edge], graph.target[edge])
     return any(end >= 0 and (graph.nodes[end].walk or PLAIN).routing for end in ends)
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 START = "__START__"
 END = "__END__"
+GATE = "wait.human"
+"""The handler of a pipeline's gates."""
 
 
 class NodeKind(StrEnum):
@@ -205,6 +207,11 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     parallel: ParallelSpec | msgspec.UnsetType = msgspec.UNSET
     error_as: str | msgspec.UnsetType = msgspec.UNSET
     """The field that gets its error where its failure has a route."""
+
+    @property
+    def is_gate(self) -> bool:
+        """A gate of a pipeline: its edges without a condition are the answers of a person."""
+        return self.metadata.get("handler") == GATE
 
     @property
     def body(self) -> str:

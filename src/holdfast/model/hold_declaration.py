@@ -23,6 +23,9 @@ _HIDDEN_FROM_FLOW: Final = frozenset(
     {"members", "auth_method", "channel", "authority", "on_behalf_of", "override_reason"}
 )
 EXCLUDABLE: Final = ("initiator", "earlier_approvers", "last_editor")
+ASSIGNEE_KINDS: Final = ("user", "group", "role", "service", "delegated_user")
+"""What may stand before the colon of an assignee."""
+_PREFIX: Final = re.compile(r"\s*([A-Za-z][\w-]*)\s*:\s*(.*)", re.DOTALL)
 
 
 class Expiry(NamedTuple):
@@ -107,8 +110,29 @@ def assignee_fault(text: str) -> str | None:
     return "it names several; a group or a role is one assignee" if _SEVERAL.search(text) else None
 
 
+def unknown_kind(text: str) -> str | None:
+    """`grp` of `grp:finance`: the whole text is then the name of one person, whom nobody is."""
+    found = _PREFIX.match(text)
+    return found[1] if found is not None and found[1].lower() not in ASSIGNEE_KINDS else None
+
+
+def kind_fault(text: str) -> str | None:
+    """Why nobody is meant by it. A person's id with a colon is written `user:urn:x`."""
+    kind = unknown_kind(text)
+    if kind is None:
+        return None
+    rest = text.partition(":")[2].strip()
+    ways = f"write group:{rest} or role:{rest}; user:{text.strip()} if that is an id"
+    return f"{kind!r} is no kind of assignee: {ways}"
+
+
 def exclusion_fault(text: str) -> str | None:
     """Why this is not a valid exclusion. A typo in a keyword must not pass as a person's name."""
+    return exclusion_word_fault(text) or (None if text in EXCLUDABLE else kind_fault(text))
+
+
+def exclusion_word_fault(text: str) -> str | None:
+    """The same, without its kind."""
     if text in EXCLUDABLE:
         return None
     if ":" not in text and "@" not in text:
@@ -118,7 +142,7 @@ def exclusion_fault(text: str) -> str | None:
 
 def voter_fault(text: str) -> str | None:
     """Why this text cannot be a voter."""
-    return assignee_fault(text) if text.strip() else "it is empty"
+    return (assignee_fault(text) or kind_fault(text)) if text.strip() else "it is empty"
 
 
 def request_hash(prompt: str, options: Sequence[Option] | None, context: Any, schema: Any) -> str:

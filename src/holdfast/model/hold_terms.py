@@ -284,7 +284,17 @@ def _approval_fault(found: ApprovalTerms) -> str | None:
         return f"needs {found.need} people, but by its mode `any` one decides: write 'mode': 'quorum'"
     if found.mode == "sequential" and not found.of:
         return "is sequential but `of` is empty"
+    barred = set(map(_seat, found.exclude)).intersection(map(_seat, found.veto))
+    if barred:
+        return f"has {':'.join(min(barred))!r} in `veto` and in `exclude`"
     return next(_people_faults(found), None) or (_seat_fault(found) if found.mode != "any" else None)
+
+
+def seatless_veto(approval: ApprovalTerms, assignee: str | None) -> str | None:
+    """Whose veto comes without a vote: they are not asked, and others approve without them."""
+    seats = {_seat(text) for text in (*(approval.of or (assignee or "",)),)}
+    named = (text for text in approval.veto if voter_fault(text) is None)
+    return next((text for text in named if _seat(text) not in seats), None)
 
 
 def _seat_fault(found: ApprovalTerms) -> str | None:

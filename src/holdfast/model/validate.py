@@ -18,7 +18,7 @@ from holdfast.model.checks.node_kinds import check_conditions, check_kinds
 from holdfast.model.checks.nodes_and_edges import check_structure
 from holdfast.model.checks.policies import check_flow, check_policies
 from holdfast.model.diagnostics import GraphProblem, Severity
-from holdfast.model.graph import GraphSpec
+from holdfast.model.graph import GraphSpec, Node
 
 __all__ = ["FieldValues", "GraphProblem", "Severity", "StateFacts", "bound_names", "field_values", "validate"]
 
@@ -44,18 +44,25 @@ def validate(
     view = ValidationView(spec, facts, values)
     for rule in _RULES:
         rule(view)
-    asks = any(node.hold is not None or node.subflow is not None for node in spec.nodes)
-    if asks or view.facts.unread_asks:
+    if view.facts.unread_asks or any(_may_ask(node, view.facts) for node in spec.nodes):
         # Loaded by the first flow that asks people.
+        from holdfast.model.checks.other_options import check_other_options
+        from holdfast.model.checks.shown_fields import check_shown_fields
         from holdfast.model.checks.unread_decisions import check_decisions
 
         check_decisions(view)
+        check_other_options(view)
+        check_shown_fields(view)
     problems = view.problems
     if deep:
         for child in spec.subgraphs:
             inner = validate(child, values=view.values.children[child.name])
             problems += within_subflow(child.name, inner)
     return problems
+
+
+def _may_ask(node: Node, facts: StateFacts) -> bool:
+    return node.hold is not None or node.subflow is not None or (node.script and node.id in facts.compared)
 
 
 def within_subflow(name: str, problems: list[GraphProblem]) -> list[GraphProblem]:

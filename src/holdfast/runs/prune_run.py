@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _WHY = {
     RunStatus.pending: "it has not started",
     RunStatus.running: "it is being advanced",
-    RunStatus.waiting: "it is sleeping",
+    RunStatus.waiting: "it waits for a time or an event",
     RunStatus.pending_input: "it waits for an answer",
     RunStatus.resumable: "it will be resumed",
 }

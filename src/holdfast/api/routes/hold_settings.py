@@ -120,7 +120,9 @@ async def simulate_policies(call: ApiCall, body: SimulatePolicies) -> Simulation
     if body.policy is not None:
         policies = [policy_of(body.policy)]
     else:
-        policies = [policy_of(each.rules, each.name) for each in await _documents(call, POLICY)]
+        policies = [
+            policy_of(each.rules, each.name, written=False) for each in await _documents(call, POLICY)
+        ]
     return await _simulate(
         await call.hf.open(),
         policies,

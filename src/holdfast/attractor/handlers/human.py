@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -30,6 +30,9 @@ AUTO_KEY = "internal.auto_approve"
 ASKED, INTERVIEWED = "gate", "interview"
 NO_EDGES = "No outgoing edges for human gate"
 TIMED_OUT, SKIPPED = "human gate timeout, no default", "human skipped interaction"
+
+UNANSWERED: Final = {"human.gate.selected": "", "human.gate.label": ""}
+"""What an earlier gate was answered must not be read as the answer of this one."""
 
 
 class HumanHandler:
@@ -101,9 +104,10 @@ def reply_outcome(gate: Gate, reply: Reply) -> StageOutcome:
     if gate.type is QuestionType.FREEFORM:
         more["human.gate.text"] = decision
         if chosen is None:
-            more |= {"human.gate.selected": "", "human.gate.label": ""}
+            more |= UNANSWERED
             return StageOutcome(context_updates=more, notes=f"answered: {decision[:200]}")
     if chosen is None:
+        more |= UNANSWERED
         return StageOutcome(
             status=StageStatus.FAIL, failure_reason="human answered no", context_updates=more, terminal=True
         )
@@ -125,8 +129,10 @@ def _choice_outcome(choice: GateChoice, more: dict[str, Any] | None = None) -> S
 def timeout_outcome(gate: Gate) -> StageOutcome:
     if gate.default is not None:
         return _choice_outcome(gate.default, {"human.gate.by": "timeout"})
-    return StageOutcome(status=StageStatus.RETRY, failure_reason=TIMED_OUT)
+    return StageOutcome(status=StageStatus.RETRY, failure_reason=TIMED_OUT, context_updates=dict(UNANSWERED))
 
 
 def _skipped_outcome() -> StageOutcome:
-    return StageOutcome(status=StageStatus.FAIL, failure_reason=SKIPPED, terminal=True)
+    return StageOutcome(
+        status=StageStatus.FAIL, failure_reason=SKIPPED, terminal=True, context_updates=dict(UNANSWERED)
+    )

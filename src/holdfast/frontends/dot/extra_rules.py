@@ -19,6 +19,7 @@ from holdfast.frontends.dot.attributes import (
 from holdfast.frontends.dot.condition_rules import CONDITIONS
 from holdfast.frontends.dot.diagnostics import Diagnostic, DiagnosticSeverity
 from holdfast.frontends.dot.document import Link, Pipeline, SourceLocation, Stage
+from holdfast.frontends.dot.gate_rules import GATES
 from holdfast.frontends.dot.guard_rules import GUARDS, is_guard_value
 from holdfast.frontends.dot.model_choice import PROVIDER_ALIASES, agent_fault, model_choice
 from holdfast.frontends.dot.parallel_rules import PARALLEL
@@ -340,6 +341,7 @@ ADVICE: Final[tuple[Check, ...]] = (
     output_schema,
     variables,
     child_dotfile,
+    *GATES,
     *GUARDS,
     *REFERENCES,
     *PARALLEL,

@@ -8,12 +8,13 @@ from typing import Final
 from msgspec.structs import replace
 
 from holdfast.frontends.dot.document import Pipeline, Stage
+from holdfast.model.graph import GATE
 
 SHAPES: Final = {
     "Mdiamond": "start",
     "Msquare": "exit",
     "box": "codergen",
-    "hexagon": "wait.human",
+    "hexagon": GATE,
     "diamond": "conditional",
     "component": "parallel",
     "tripleoctagon": "parallel.fan_in",

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from holdfast.frontends.dot.document import Attributes, Pipeline, Stage
 from holdfast.frontends.dot.parallel_regions import Region
-from holdfast.model.graph import InDoubt, Node, NodeKind, ParallelSpec, RetryPolicy, WalkSpec
+from holdfast.model.graph import GATE, InDoubt, Node, NodeKind, ParallelSpec, RetryPolicy, WalkSpec
 from holdfast.types.status import Effect
 
 RESULTS: Final = "parallel.results"
@@ -32,12 +32,12 @@ _EFFECTS: Final = {
     "parallel": Effect.pure,
     "parallel.fan_in": Effect.read,
     "codergen": Effect.read,
-    "wait.human": Effect.read,
+    GATE: Effect.read,
     "tool": Effect.read,
     "stack.manager_loop": Effect.read,
 }
 # Their `timeout` is that of the question, not of the stage's own work.
-_PATIENT: Final = frozenset({"wait.human"})
+_PATIENT: Final = frozenset({GATE})
 
 
 def node_of(stage: Stage, kind: str, pipeline: Pipeline) -> Node:
@@ -67,7 +67,7 @@ def declared_effect_of(stage: Stage) -> Effect | None:
 
 
 def _walk(stage: Stage, kind: str) -> WalkSpec:
-    more: dict[str, Any] = {"allow_partial": True} if stage.flag("allow_partial") else {}
+    more: dict[str, Any] = {"allow_partial": True} if allows_partial(stage, kind) else {}
     return WalkSpec(
         goal_gate=stage.flag("goal_gate"),
         retry_target=stage.text("retry_target") or None,
@@ -77,6 +77,11 @@ def _walk(stage: Stage, kind: str) -> WalkSpec:
         routing=kind == "conditional",
         **more,
     )
+
+
+def allows_partial(stage: Stage, kind: str) -> bool:
+    """Never a gate: that nobody has answered is not a success."""
+    return kind != GATE and stage.flag("allow_partial")
 
 
 def retry_of(stage: Stage, pipeline: Pipeline) -> RetryPolicy:

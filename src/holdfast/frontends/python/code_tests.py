@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from holdfast.model.checks.names import CONSTANT
+from holdfast.model.checks.names import CONSTANT, FALLBACK
 
 Compared = tuple[str, ast.expr, ast.expr, int]
 """Operator, both sides, line."""
@@ -49,6 +49,21 @@ def constant_operands(node: ast.BoolOp) -> Iterator[Compared]:
     for each in node.values:
         if compared and isinstance(each, ast.Constant) and type(each.value) in (str, int):
             yield CONSTANT, compared[0].left, each, each.lineno
+
+
+def fallbacks(node: ast.AST) -> Iterator[Compared]:
+    """`s.decision or "approve"`, `s.get("decision", "approve")` and `getattr(s, "decision", "approve")`."""
+    match node:
+        case ast.BoolOp(op=ast.Or(), values=[*firsts, ast.Constant() as last]):
+            for first in firsts:
+                yield FALLBACK, first, last, last.lineno
+        case (
+            ast.Call(func=ast.Attribute(attr="get"), args=[ast.Constant(), ast.Constant() as last])
+            | ast.Call(func=ast.Name(id="getattr"), args=[_, ast.Constant(), ast.Constant() as last])
+        ):
+            yield FALLBACK, node, last, last.lineno
+        case _:
+            return
 
 
 def asked_for_truth(node: ast.AST) -> Iterator[ast.expr]:

@@ -29,6 +29,7 @@ from holdfast.frontends.python.code_tests import (
     Compared,
     asked_for_truth,
     constant_operands,
+    fallbacks,
     looked_into,
     matched,
 )
@@ -210,6 +211,7 @@ class CodeFacts:
                     yield from matched(node.subject, case.pattern)
             elif isinstance(node, ast.BoolOp):
                 yield from constant_operands(node)
+            yield from fallbacks(node)
             for asked in asked_for_truth(node):
                 yield TRUTH, asked, asked, asked.lineno
 

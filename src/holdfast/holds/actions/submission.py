@@ -251,7 +251,7 @@ def _misfit(row: HoldRow, problems: list[str]) -> AnswerInvalidError:
     rest = f"\n  and {more} more" if more > 0 else ""
     return AnswerInvalidError(
         f"the data of this answer does not fit the hold:{lines}{rest}",
-        hint=f"{_FORMS.get(row.type, _FORM)} Nothing was stored; the hold is still open.",
+        hint=f"{_FORMS.get(row.type, _FORM)} Nothing was decided; the hold is still open.",
         hold=row.id,
         problems=problems,
         errors=[_field_error(problem) for problem in problems],

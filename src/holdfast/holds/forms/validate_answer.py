@@ -71,7 +71,7 @@ def invalid(row: HoldRow, errors: list[FieldError]) -> FormInvalidError:
     rest = f"\n  and {more} more" if more > 0 else ""
     return FormInvalidError(
         f"the form has errors:{lines}{rest}",
-        hint="Correct these fields. Nothing was stored; the hold is still open.",
+        hint="Correct these fields. Nothing was decided; the hold is still open.",
         hold=row.id,
         problems=texts,
         errors=[msgspec.to_builtins(each) for each in errors],

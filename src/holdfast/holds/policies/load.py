@@ -91,7 +91,7 @@ async def stored_policies(store: Store, tenant: str, judges: Judges | None = Non
     found: list[Policy] = []
     makers = {each.name: each.body async for each in every_document(store, tenant, MAKERS)}
     async for each in every_document(store, tenant, KIND):
-        policy = policy_of(msgspec.json.decode(each.body), each.name, judges=judges)
+        policy = policy_of(msgspec.json.decode(each.body), each.name, judges=judges, written=False)
         policy.stored = True
         policy.made_by = msgspec.json.decode(makers.get(each.name, b"[]"), type=tuple[str, ...])
         found.append(policy)

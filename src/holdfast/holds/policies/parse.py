@@ -71,9 +71,14 @@ def read_text(raw: bytes, form: str, *, default_name: str = "policy", judges: Ju
 
 
 def policy_of(
-    plain: Any, default_name: str = "policy", *, judges: Judges | None = None, lines: RuleLines | None = None
+    plain: Any,
+    default_name: str = "policy",
+    *,
+    judges: Judges | None = None,
+    lines: RuleLines | None = None,
+    written: bool = True,
 ) -> Policy:
-    """From an object, or from a list of rules."""
+    """From an object, or from a list of rules. `written`: by the caller, and not by an older release."""
     reader = _Reader(lines or RuleLines())
     whole: Mapping[str, Any] = {}
     if isinstance(plain, list):
@@ -86,10 +91,11 @@ def policy_of(
     name = whole.get("name", default_name)
     found = reader.rules(whole.get("rules"))
     named = name if isinstance(name, str) else ""
-    faults = reader.faults + [reader.placed(fault) for fault in faults_in(named, found, judges)]
+    known = faults_in(named, found, judges, written=written)
+    faults = reader.faults + [reader.placed(fault) for fault in known]
     if faults:
         raise invalid(named or default_name, sorted(faults, key=lambda fault: fault.line or 0))
-    return Policy(named, *found, judges=judges)
+    return Policy(named, *found, judges=judges, written=written)
 
 
 class _Reader:

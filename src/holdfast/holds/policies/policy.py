@@ -27,11 +27,14 @@ class Policy:
     stored: bool = False
     made_by: tuple[str, ...] = ()  # who wrote it through a server
 
-    def __init__(self, name: str, *rules: Rule, judges: Judges | None = NO_JUDGES) -> None:
+    def __init__(
+        self, name: str, *rules: Rule, judges: Judges | None = NO_JUDGES, written: bool = True
+    ) -> None:
+        """`written`: by the caller, and not by an older release."""
         self.name = name
         self.rules = rules
         self.judges: Judges = dict(judges or {})
-        require_valid(name, rules, judges)
+        require_valid(name, rules, judges, written=written)
 
     def __repr__(self) -> str:
         return f"<policy {self.name!r}, {len(self.rules)} rules>"

@@ -88,7 +88,7 @@ async def _put(store: Store, tenant: str, name: str, kept: list[RemovedRules]) -
 
 def _keeps_its_bounds(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     """Whether every rule up to the last one that binds is as it was: rules are tried in order."""
-    rules = policy_of(dict(old)).rules
+    rules = policy_of(dict(old), written=False).rules
     last = max((number for number, rule in enumerate(rules, 1) if rule.binds), default=0)
     return list(old["rules"][:last]) == list(new.get("rules", ())[:last])
 
@@ -101,7 +101,7 @@ async def removed_policies(store: Store, tenant: str) -> list[Policy]:
     found: list[Policy] = []
     async for kept in every_document(store, tenant, KIND):
         for each in msgspec.json.decode(kept.body, type=list[RemovedRules]):
-            policy = policy_of(each.policy, kept.name, judges=None)
+            policy = policy_of(each.policy, kept.name, judges=None, written=False)
             policy.made_by = each.people
             found.append(policy)
     return found

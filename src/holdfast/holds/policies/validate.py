@@ -13,7 +13,7 @@ from holdfast.holds.policies.deadlines import read_on_timeout
 from holdfast.holds.policies.judge import Judges
 from holdfast.holds.policies.rules import Rule
 from holdfast.model.expressions import compile_expr
-from holdfast.model.hold_declaration import exclusion_fault
+from holdfast.model.hold_declaration import exclusion_word_fault, kind_fault
 from holdfast.types.duration import parse_duration, parse_length
 from holdfast.types.terms import PRIORITIES, ApprovalTerms
 from holdfast.types.text import clean_text
@@ -36,9 +36,9 @@ class PolicyFault(msgspec.Struct, frozen=True):
         return f"{place}{what}{f', {self.field}' if self.field else ''}: {self.problem}"
 
 
-def require_valid(name: str, rules: Sequence[Rule], judges: Judges | None) -> None:
+def require_valid(name: str, rules: Sequence[Rule], judges: Judges | None, *, written: bool) -> None:
     """Raises PolicyInvalidError."""
-    faults = faults_in(name, rules, judges)
+    faults = faults_in(name, rules, judges, written=written)
     if faults:
         raise invalid(name, faults)
 
@@ -54,12 +54,13 @@ def invalid(name: str, faults: Iterable[PolicyFault]) -> PolicyInvalidError:
     )
 
 
-def faults_in(name: str, rules: Sequence[Rule], judges: Judges | None) -> list[PolicyFault]:
-    """`judges`: those that the rules may name; None: not checked."""
+def faults_in(name: str, rules: Sequence[Rule], judges: Judges | None, *, written: bool) -> list[PolicyFault]:
+    """`judges`: those that the rules may name; None: not checked. `written`: also names of an unknown kind,
+    which older releases stored: with an error, none of the rules there would be in force."""
     found = [] if name and "/" not in name else [PolicyFault("", "name", "it needs a name without '/'")]
     seen: set[str] = set()
     for place, rule in enumerate(rules):
-        faults = list(_faults(rule))
+        faults = [*_faults(rule), *(_kind_faults(rule) if written else ())]
         if judges is not None and rule.judge is not None and rule.judge not in judges:
             known = ", ".join(sorted(judges)) or "none"
             faults.append(("judge", f"the judge {rule.judge!r} does not exist; known: {known}"))
@@ -86,6 +87,17 @@ def _faults(rule: Rule) -> Iterator[tuple[str, str]]:
         if problem:
             yield f"ladder[{place}]", problem
     yield from _automatic_faults(rule)
+
+
+def _kind_faults(rule: Rule) -> Iterator[tuple[str, str]]:
+    approval = rule.approval or ApprovalTerms()
+    named = {
+        "assign": (rule.assign,) if isinstance(rule.assign, str) else (),
+        "ladder": tuple(rung.to for rung in rule.ladder),
+        **{f"approval.{field}": getattr(approval, field) for field in ("of", "veto", "exclude")},
+    }
+    for field, texts in named.items():
+        yield from ((field, fault) for text in texts if (fault := kind_fault(text)) is not None)
 
 
 def _automatic_faults(rule: Rule) -> Iterator[tuple[str, str]]:
@@ -115,7 +127,7 @@ def _approval_faults(approval: ApprovalTerms | None) -> Iterator[tuple[str, str]
             if problem:
                 yield f"approval.{field}[{place}]", problem
     for place, who in enumerate(approval.exclude):
-        fault = exclusion_fault(who)
+        fault = exclusion_word_fault(who)
         if fault is not None:
             yield f"approval.exclude[{place}]", f"{who!r}: {fault}"
 

@@ -9,7 +9,7 @@ from typing import Final
 from holdfast.model.checks.comparison_report import ComparisonPlace, ComparisonReport
 from holdfast.model.checks.field_values import decided_only
 from holdfast.model.checks.graph_view import ValidationView
-from holdfast.model.checks.names import CONSTANT, TRUTH, CodeComparison
+from holdfast.model.checks.names import CONSTANT, FALLBACK, TRUTH, CodeComparison
 from holdfast.model.checks.outcomes import outcomes_of
 from holdfast.model.checks.value_sets import (
     DECISION,
@@ -80,6 +80,8 @@ def _compare_in_code(view: ValidationView, node: str, each: CodeComparison) -> N
         _free_answer(view, place, paths, left | right)
         _free_ask(view, each, node, left | right)
     report.unsure = report.unsure or each.shared
+    if each.operator == FALLBACK:
+        return
     if each.operator in (TRUTH, CONSTANT):
         report.truth(left, each.left_text, right if each.operator == CONSTANT else None)
         return

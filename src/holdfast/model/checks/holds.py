@@ -16,14 +16,20 @@ from holdfast.model.checks.value_types import TEXT
 from holdfast.model.forms.compile import compile_form
 from holdfast.model.forms.field_kinds import CONDITIONS, KINDS
 from holdfast.model.graph import HoldSpec, Node
-from holdfast.model.hold_declaration import assignee_fault, decision_fields, default_of
+from holdfast.model.hold_declaration import (
+    ASSIGNEE_KINDS,
+    assignee_fault,
+    decision_fields,
+    default_of,
+    kind_fault,
+)
+from holdfast.model.hold_terms import seatless_veto
 from holdfast.types.hold import Option
 from holdfast.types.skill import RESOLVED_SKILLS
 from holdfast.types.terms import PRIORITIES, HoldTerms
 from holdfast.types.text import clean_text
 from holdfast.types.yes_no import approves
 
-_ASSIGNEES: Final = ("user", "group", "role", "service")
 _TIMEOUTS: Final = "cancel, default_option, fail, escalate:<assignee>, branch:<node>"
 
 
@@ -52,6 +58,8 @@ def check_hold(view: ValidationView, node: Node, hold: HoldSpec) -> None:
             node=node.id,
             fix="store it in a field that is no input",
         )
+    _veto(view, node, hold)
+    _before(view, node, hold)
     _options(view, node, hold)
     _option_types(view, node, hold)
     _timeout(view, node, hold)
@@ -82,12 +90,35 @@ def _assignee(view: ValidationView, node: Node, text: Any, what: str) -> None:
         view.error(
             "assignee", f"its {what} {text!r}: {fault}", node=node.id, fix="write user:NAME or role:KEY"
         )
-    kind, colon, _ = text.strip().partition(":")
-    # Other kinds are compared as text, so only what looks like a slip is mentioned.
-    near = near_name(kind, _ASSIGNEES) if colon and kind not in _ASSIGNEES else ""
-    if near:
-        message = f"its {what} {text!r} begins with {kind!r}: no person would have this hold"
-        view.warn("assignee", message, node=node.id, fix=near)
+    # It is one person's id then (AS-3), so it is no error.
+    unknown = kind_fault(text)
+    if unknown is not None:
+        problem, _, fix = unknown.partition(": ")
+        fix = near_name(text.partition(":")[0].strip(), ASSIGNEE_KINDS) or fix
+        message = f"its {what} {text!r} is taken for the id of one person, because {problem}"
+        view.warn("assignee", message, node=node.id, fix=fix)
+
+
+def _veto(view: ValidationView, node: Node, hold: HoldSpec) -> None:
+    alone = seatless_veto(hold.terms.approval, hold.assignee) if hold.terms else None
+    if alone is not None:
+        view.warn(
+            "veto-seat",
+            f"{alone!r} has a veto and no seat: they are not asked, and others can approve before they look",
+            node=node.id,
+            fix="name them in `of` too, so that they are asked; mode 'sequential' waits for each seat",
+        )
+
+
+def _before(view: ValidationView, node: Node, hold: HoldSpec) -> None:
+    first = view.spec.defaults.get(hold.bind)
+    if isinstance(first, str) and approves(first, hold.options):
+        view.warn(
+            "approving-default",
+            f"{hold.bind!r} is {first!r} before anybody has decided, and after a timeout that branches",
+            node=node.id,
+            fix="give it an empty default, or none",
+        )
 
 
 def _form(view: ValidationView, node: Node, hold: HoldSpec) -> None:

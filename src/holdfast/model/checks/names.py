@@ -31,6 +31,9 @@ TRUTH: Final = "truth"
 CONSTANT: Final = "constant"
 """The operator of a literal that stands beside a comparison: `s.decision == 'yes' or 'ok'`."""
 
+FALLBACK: Final = "fallback"
+"""The operator of what stands in for a missing value: `s.decision or "approve"`."""
+
 
 class CodeComparison(msgspec.Struct, frozen=True, kw_only=True):
     operator: str

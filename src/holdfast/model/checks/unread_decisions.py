@@ -15,21 +15,19 @@ import msgspec
 from holdfast.errors import MissingNameError, NotComparableError
 from holdfast.model.checks.conflicts import ancestors, fork_between
 from holdfast.model.checks.coverage import can_hold_together
+from holdfast.model.checks.effect_paths import ACTS, leads_to_act, set_by
 from holdfast.model.checks.graph_view import ValidationView
 from holdfast.model.checks.names import RESULT
 from holdfast.model.checks.value_sets import UNKNOWN, Constant
 from holdfast.model.expressions import MISSING, Expr, truthy
 from holdfast.model.graph import Edge, EdgeKind, JoinKind, Node
 from holdfast.model.hold_declaration import BRANCH, default_of
-from holdfast.types.status import Effect
 from holdfast.types.terms import HoldTerms
 from holdfast.types.yes_no import approving_answer, refusing_answer
 
-_ACTS: Final = frozenset({Effect.write, Effect.external})
 _MOST_STEPS: Final = 100_000
 """Nodes that are looked at for all holds together; beyond, nothing is said."""
 _MOST_ARMS: Final = 20
-_MOST_NEAR: Final = 100
 
 
 def check_decisions(view: ValidationView) -> None:
@@ -102,7 +100,11 @@ class DecisionSearch:
                 continue
             seen.add(name)
             self._steps -= 1
-            if self._sets(name, bind) and not self._is_read_at(name, names) and self._acts_behind(name):
+            if (
+                bind in set_by(self._view, name)
+                and not self._is_read_at(name, names)
+                and self._acts_behind(name)
+            ):
                 self._view.warn(
                     "decision-unread",
                     f"{name!r} sets {bind!r} anew before anything reads the decision that is made here",
@@ -113,11 +115,6 @@ class DecisionSearch:
             if not self._is_read_at(name, names):
                 todo += self._free(name, names)
 
-    def _sets(self, name: str, field: str) -> bool:
-        node = self._view.nodes[name]
-        bound = node.hold is not None and node.hold.bind == field
-        return bound or field in self._view.facts.writes.get(name, frozenset())
-
     def _acts_behind(self, name: str) -> bool:
         todo, seen = deque([name]), set[str]()
         while todo and self._steps > 0:
@@ -126,7 +123,7 @@ class DecisionSearch:
                 continue
             seen.add(each)
             self._steps -= 1
-            if self._view.nodes[each].effect in _ACTS:
+            if self._view.nodes[each].effect in ACTS:
                 return True
             todo += [edge.target for edge in self._view.out[each]]
         return False
@@ -165,7 +162,7 @@ class DecisionSearch:
             self._steps -= 1
             if self._is_read_at(name, names):
                 continue
-            if self._view.nodes[name].effect in _ACTS:
+            if self._view.nodes[name].effect in ACTS:
                 return name
             todo += self._free(name, names)
         return None
@@ -291,16 +288,8 @@ def _acting_edge(view: ValidationView, hold: Node, bind: str, decision: str) -> 
     for edge in view.out[hold.id]:
         if not _is_taken_after(view, edge, bind, decision):
             continue
-        todo, seen = deque([edge.target]), {hold.id}
-        while todo and len(seen) < _MOST_NEAR:
-            name = todo.popleft()
-            node = view.nodes.get(name)
-            if name in seen or node is None or node.hold is not None:
-                continue
-            if node.effect in _ACTS:
-                return edge
-            seen.add(name)
-            todo += [each.target for each in view.out[name] if each.kind is not EdgeKind.failure]
+        if leads_to_act(view, edge, hold=hold.id):
+            return edge
     return None
 
 

@@ -324,6 +324,13 @@ class _Retracer:
         at = self.at + len(decision.records)
         return self.journal[at][1] if at < len(self.journal) else None
 
+    def _failure(self, decision: Decision, shown: Record) -> str:
+        """Why the run now fails there: a condition that cannot be decided, for example."""
+        for draft, body in decision.records:
+            if draft is not shown and isinstance(body, AttemptBody) and body.reason == "failing":
+                return f"; {decision_text(self.graph, draft, body)}"
+        return ""
+
     def _held_to(self, decision: Decision) -> None:
         """What was decided must equal what was written, record by record."""
         self.out.decisions += bool(decision.records)
@@ -334,7 +341,8 @@ class _Retracer:
             record, body = self.journal[self.at]
             fields = self.verdict.fields(draft, drafted, record, body)
             if fields:
-                raise self.verdict.differs(record, body, fields, decision_text(self.graph, draft, drafted))
+                now = decision_text(self.graph, draft, drafted) + self._failure(decision, draft)
+                raise self.verdict.differs(record, body, fields, now)
             self.at += 1
 
 

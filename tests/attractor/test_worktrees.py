@@ -686,18 +686,22 @@ def test_folders_are_those_of_where_the_run_was_started(
 
 
 @pytest.mark.covers("CP2-G1")
-@pytest.mark.parametrize("more", ["", ', stack.child_workdir="sub"'])
+@pytest.mark.parametrize(
+    ("more", "folder"), [("", "sub"), (', stack.child_workdir="sub"', ""), ("", "REPO/sub")]
+)
 async def test_child_of_a_manager_in_a_branch_works_in_its_worktree(
-    hf: Holdfast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: str
+    hf: Holdfast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: str, folder: str
 ) -> None:
+    """Also if its pipeline names the folder of the user by an absolute path."""
     repo = made(tmp_path / "repo")
     (repo / "sub").mkdir()
     (repo / "sub/f").write_text("f")
     child = tmp_path / "child.dot"
-    folder = "" if more else "sub"
+    folder = folder.replace("REPO", str(repo))
     child.write_text(
         f'digraph c {{ graph [workdir="{folder}"]; start; exit; w [{TOOL}="echo w > w"];'
-        f' x [{TOOL}="echo x > x", cwd="."]; start -> w -> x -> exit }}'
+        f' x [{TOOL}="echo x > x", cwd="."]; y [{TOOL}="echo y > y", cwd="{repo}/sub"];'
+        " start -> w -> x -> y -> exit }"
     )
     manager = (
         f'b [shape=house, stack.child_dotfile="{child}", manager.poll_interval=10ms{more}, tool_command="'
@@ -709,4 +713,4 @@ async def test_child_of_a_manager_in_a_branch_works_in_its_worktree(
     assert found.succeeded, found.outcome
     assert state(repo) == before
     where = "sub/" if more else ""
-    assert {"a", "sub/w", f"{where}x"} <= set(files(repo, refs(repo, found.run_id)["result"]))
+    assert {"a", "sub/w", f"{where}x", "sub/y"} <= set(files(repo, refs(repo, found.run_id)["result"]))

@@ -88,6 +88,11 @@ class Worktree(msgspec.Struct, frozen=True, kw_only=True):
             return self.root / RESULT_BUNDLE
         return self.root / BRANCHES / branch_name(self.scope) / BUNDLE
 
+    @property
+    def place(self) -> list[str]:
+        """What it stands for, and where it is."""
+        return [str(self.repository.top.resolve()), str(self.path.resolve())]
+
     def inside(self, folder: str) -> Path:
         """A folder of the user's working tree, in the worktree; others are what they are."""
         wanted = Path(folder).resolve()

@@ -56,6 +56,8 @@ from holdfast.attractor.verdict_id import VerdictRequest, verdict_id
 from holdfast.errors import RequirementsMissingError
 from holdfast.frontends.dot.document import Pipeline, Stage
 from holdfast.model.user_code.boundary import call_alone
+from holdfast.runs.steer_messages import place_of
+from holdfast.types.text import one_line
 
 SHOWN = 200
 """Characters of an answer that later stages see as `last_response`."""
@@ -76,6 +78,8 @@ class CodergenHandler:
         _note_calls(visit, reply)
         if asking.thread and "text" in reply and "failed" not in reply:
             keep_turn(visit, asking.thread, _turn(asking, reply))
+        if getattr(backend, "steerable", False) and ("failed" not in reply or visit.ctx.last_try):
+            await _tell_late_messages(visit)
         return await handled(len(str(reply.get("text", ""))), _outcome, asking, reply)
 
     def reserves(self, visit: StageVisit) -> bool:
@@ -118,6 +122,16 @@ async def _ask(backend: AnyBackend, asking: PromptRequest) -> dict[str, Any]:
         reply = _recorded(await call_once(backend, asking.visit, "answer", lambda: _answer(backend, asking)))
     asking.visit.context.apply_updates(reply.get("changes") or {})
     return reply
+
+
+async def _tell_late_messages(visit: StageVisit) -> None:
+    """Messages of people that came after its agent had ended: no other stage gets them."""
+    ctx = visit.ctx
+    for late in await ctx.steering.late(place_of(ctx)):
+        ctx.emit(
+            f"a message of {late.by} came too late for {visit.stage.id}: {one_line(late.text, 500)}", "log"
+        )
+        await ctx.steering.remove(late.id)
 
 
 async def _ask_for_verdict(

@@ -28,7 +28,7 @@ from holdfast.attractor.machine_requirements import SUBMITTED, is_submitted, req
 from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.attractor.processes import CHILD
 from holdfast.attractor.saved_checkpoint import SavedCheckpoint, read_directory
-from holdfast.attractor.worktree_requirements import PARENT, WORKDIR, working_folder
+from holdfast.attractor.worktree_requirements import PARENT, WORKDIR, WORKTREES, working_folder
 from holdfast.errors import InputError
 from holdfast.frontends.dot.document import Pipeline
 from holdfast.frontends.dot.include import CHILD as CHILD_FILE
@@ -257,11 +257,12 @@ def cycle_of(visit: StageVisit, orders: ManagerOptions) -> str:
 def child_input(visit: StageVisit, orders: ManagerOptions, pipeline: Pipeline) -> dict[str, Any]:
     """The child runs as its parent: same backend, same working folder, below the same directory."""
     logs = visit.folder / child_folder(visit)
-    kept = {key: visit.given[key] for key in (KEY, AUTO_KEY, WORKDIR) if key in visit.given}
+    kept = {key: visit.given[key] for key in (KEY, AUTO_KEY, WORKDIR, WORKTREES) if key in visit.given}
     workdir = orders.workdir
     if visit.workspace is not None:
         wanted = working_folder(visit.pipeline, visit.given, workdir)
         workdir = str(visit.workspace.inside(wanted)) if workdir else workdir_text(visit)
+        kept[WORKTREES] = [*kept.get(WORKTREES, ()), visit.workspace.place]
     more: dict[str, Any] = {WORKDIR: workdir} if workdir else {}
     more |= {SUBMITTED: True} if is_submitted(visit) else {}
     return {

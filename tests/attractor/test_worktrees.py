@@ -382,6 +382,31 @@ async def test_hooks_and_settings_of_the_user_have_no_effect(
     assert git(repo, "log", "-1", "--format=%an %G?", refs(repo)["result"]) == "Holdfast N"
 
 
+async def test_files_are_stored_as_the_settings_of_the_user_say(
+    hf: Holdfast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As programs for large files do it: their filters are in the settings of the user."""
+    repo, home = made(tmp_path / "repo"), tmp_path / "home"
+    home.mkdir()
+    (home / ".gitconfig").write_text(
+        "[core]\n autocrlf = input\n attributesFile = ~/attributes\n"
+        '[filter "up"]\n clean = tr a-z A-Z\n smudge = tr A-Z a-z\n required\n'
+    )
+    (home / "attributes").write_text("*.big filter=up\n")
+    monkeypatch.setenv("HOME", str(home))
+    (repo / "old.big").write_text("OLD\n")
+    git(repo, "add", "--all")
+    git(repo, "commit", "--quiet", "--message", "stored")
+    source = pipeline(repo, "cat old.big > new.big", r"printf 'b\\r\\n' > b.txt", after="cat old.big")
+    found = await ran(hf, tmp_path / "logs", source)
+    monkeypatch.undo()
+    assert found.succeeded, found.outcome
+    assert found.context["tool.output"] == "old\n"
+    result = refs(repo)["result"]
+    assert git(repo, "show", f"{result}:new.big") == "OLD"
+    assert git(repo, "cat-file", "-s", f"{result}:b.txt") == "2"
+
+
 async def test_fresh_repository_without_a_commit_is_enough(hf: Holdfast, tmp_path: Path) -> None:
     repo = tmp_path / "repo"
     repo.mkdir()

@@ -76,11 +76,13 @@ def _in_worktrees(folder: str, given: Mapping[str, Any]) -> str:
     """An absolute path into a repository is one into the worktree that stands for it."""
     if not Path(folder).is_absolute():
         return folder
-    places: Any = given.get(WORKTREES)
-    for of, at in cast("list[list[str]]", places) if isinstance(places, list) else ():
+    found: Any = given.get(WORKTREES)
+    places = cast("list[list[str]]", found) if isinstance(found, list) else []
+    for number, (of, at) in enumerate(places):
         path = Path(folder).resolve()
-        # A worktree may be inside of its repository.
-        if path.is_relative_to(of) and not path.is_relative_to(at):
+        # Worktrees may be inside of their repository.
+        is_there = any(path.is_relative_to(each[1]) for each in places[number:])
+        if path.is_relative_to(of) and not is_there:
             folder = str(at / path.relative_to(of))
     return folder
 

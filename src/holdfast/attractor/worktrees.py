@@ -24,6 +24,7 @@ from holdfast.attractor.directory_owner import read_owner
 from holdfast.attractor.git import Commit, GitCommandError, Repository, git_fault
 from holdfast.attractor.machine_requirements import require_allowed
 from holdfast.attractor.outcome import StageOutcome
+from holdfast.attractor.processes import CHILD
 from holdfast.attractor.run_files import OWNER, is_refused_here, make_private
 from holdfast.attractor.worktree_folders import (
     FOLDER,
@@ -377,6 +378,9 @@ def require_commit(visit: StageVisit, repository: Repository, commit: str) -> No
 def _bundles(visit: StageVisit) -> list[Path]:
     known = Continuation.of(visit.given)
     roots = [visit.logs, *([] if known is None else [Path(known.folder)])]
+    # A manager may need those of its child.
+    stages = [visit.folder, *([] if known is None else [known.stage_folder(visit)])]
+    roots += [folder for stage in stages for folder in sorted(stage.glob(f"{CHILD}*"))]
     return [
         path
         for root in roots
@@ -414,6 +418,14 @@ def advance(workspace: Worktree, commit: str) -> None:
     (admin_folder(path) / "index.lock").unlink(missing_ok=True)
     repository.git("reset", "--hard", "--quiet", commit, at=path)
     workspace.keep(commit)
+
+
+def keep_as_merged(workspace: Worktree) -> None:
+    """Its commit is what the following stages work on; where there is a worktree, its files too."""
+    if workspace.path.is_dir():
+        advance(workspace, workspace.commit)
+    else:
+        workspace.keep(workspace.commit)
 
 
 def refs_of(visit: StageVisit) -> str:

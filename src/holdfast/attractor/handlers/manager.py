@@ -17,6 +17,7 @@ import msgspec
 from holdfast.attractor import run_files
 from holdfast.attractor.backends.select import KEY, Backends
 from holdfast.attractor.child_budget import left_for_child
+from holdfast.attractor.child_result import with_result
 from holdfast.attractor.child_runs import DETACH, STARTING, Child, ChildState, Polls, read_cycle
 from holdfast.attractor.command_run import workdir_text
 from holdfast.attractor.continuation import Continuation
@@ -110,8 +111,14 @@ class ManagerHandler:
             cycle = cycle_of(visit, orders)
             if cycle:
                 return _failed(f"the pipelines start each other in a cycle: {cycle}", terminal=True)
+        if orders.detach and visit.workspace is not None:
+            reason = f"{DETACH}=true: the worktree in which the child would work is removed before its end"
+            return _failed(reason, terminal=True)
         if orders.autostart and is_child_completed(visit):
-            return StageOutcome(notes="Child completed")
+            left = child_left_by(visit)
+            return await with_result(
+                visit, StageOutcome(notes="Child completed"), left.context if left else {}
+            )
         child = Child(visit, await self._started(visit, orders))
         stops = orders.autostart and not orders.detach
         try:
@@ -120,6 +127,8 @@ class ManagerHandler:
                 # A child that has ended does not change.
                 await child.leave(cancelled=True)
                 await child.count()
+                if outcome.status == StageStatus.SUCCESS:
+                    outcome = await with_result(visit, outcome, await child.context())
             return outcome
         except asyncio.CancelledError:
             limit = visit.ctx.patience.limit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import json
 import shutil
@@ -12,13 +13,15 @@ from typing import Any
 import pytest
 
 from holdfast import Holdfast
+from holdfast.attractor import worktrees
 from holdfast.attractor.git import GitCommandError, Repository
 from holdfast.attractor.runner import PipelineResult, Runner
 from holdfast.attractor.worktree_folders import LOCK, add_folder, remove_worktree
 from holdfast.errors import InputError, PipelineInvalidError
 from holdfast.store.rows import RunFilter
+from holdfast.types.ids import new_run_id
 from tests.attractor.repositories import files, git, made, refs, state
-from tests.attractor.run import dot
+from tests.attractor.run import dot, until
 from tests.cli.conftest import Cli
 
 pytestmark = pytest.mark.anyio
@@ -592,6 +595,34 @@ def test_worktrees_are_added_and_removed_one_after_the_other_and_tried_again(
     failures += [GitCommandError("always")] * 5
     with pytest.raises(GitCommandError, match="always"):
         add_folder(repository, path, "HEAD")
+
+
+async def test_a_stage_that_an_older_version_began_in_the_users_folder_runs_once(
+    hf: Holdfast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It had no worktree after branches that were not merged."""
+    repo, go = made(tmp_path / "repo"), tmp_path / "go"
+    command = f"echo x >> fixed; while test -d {tmp_path} && ! test -e {go}; do sleep 0.02; done"
+    stages = (
+        f"fan [shape=component, workspace=worktree]; join [shape=tripleoctagon]; a [{TOOL}=false];"
+        f' b [{TOOL}=false]; fix [{TOOL}="{command}"]; then [{TOOL}="cat fixed"]'
+    )
+    ways = "start -> fan; fan -> a -> join; fan -> b -> join; join -> then; fix -> then; then -> done;"
+    source = dot(stages, f'{ways} join -> fix [condition="outcome=fail"]', f'workdir="{repo}"')
+    runner, run_id = Runner(hf, logs_root=tmp_path / "logs"), str(new_run_id())
+    with monkeypatch.context() as patched:
+        patched.setattr(worktrees, "_unmerged_scope", lambda visit: None)
+        work = asyncio.ensure_future(runner.run(source, run_id=run_id))
+        await until(lambda: (repo / "fixed").exists() or work.done())
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+    go.touch()
+    found = await runner.resume(run_id)
+    assert found.succeeded, found.outcome
+    assert (repo / "fixed").read_text() == "x\n"
+    # The stages after it have a worktree, as those of a run that begins now.
+    assert found.context["tool.output"] == "x\n"
+    assert files(repo, refs(repo)["result"])["fixed"] == "x"
 
 
 @pytest.mark.covers("CP2-G2")

@@ -140,6 +140,13 @@ def _unmerged_scope(visit: StageVisit) -> str | None:
     return None
 
 
+def _has_begun_outside(visit: StageVisit) -> bool:
+    """Whether an older version has started it in the user's folder: its effects must not happen again."""
+    if visit.ctx.recorded("workspace") is not None:
+        return False
+    return any(visit.ctx.recorded(call) not in (None, "budget") for call in (0, 1, 2, "begin"))
+
+
 def _scope_of(result: Any) -> str:
     """Of the worktree of a branch, by its result."""
     updates: Any = (
@@ -154,7 +161,7 @@ async def enter(visit: StageVisit, *, joins: bool = False) -> Worktree | None:
     fan-in, which may merge. Raises RunFileMissingError if this machine does not have the repository, or a
     commit of the run."""
     scope = owner_of(visit)
-    if scope is None and not joins:
+    if scope is None and not joins and not _has_begun_outside(visit):
         scope = _unmerged_scope(visit)
     if scope is None:
         return None

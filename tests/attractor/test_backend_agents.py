@@ -574,6 +574,26 @@ async def test_both_turns_of_an_agent_are_adopted_from_its_directory(
 
 # ---------------------------------------------------------------------- steering
 @pytest.mark.covers("CP2-A8")
+async def test_a_message_to_a_stage_that_fails_reaches_no_later_one(
+    hf: Holdfast, tmp_path: Path, agents: FakeAgents
+) -> None:
+    agents.plays("claude", [{"wait": "go"}, *claude_error(401, "no key")], claude("Repaired."))
+    text = dot("a; b;", 'start -> a; a -> done; a -> b [condition="outcome=fail"]; b -> done')
+    runner, run_id = Runner(hf, backend=AgentBackend("claude"), logs_root=tmp_path), str(new_run_id())
+    work = asyncio.ensure_future(runner.run(text, run_id=run_id))
+    await until(lambda: agents.calls("claude"))
+    service = await hf.service()
+    await service.steer(run_id, "Delete the cache first.")
+    agents.go("claude")
+    assert (await work).succeeded
+    assert not any("Delete" in call["stdin"] for call in agents.calls("claude"))
+    assert len(agents.calls("claude")) == 2
+    events = await service.events(run_id)
+    logs = [str(event.data["data"]) for event in events if event.type == "node.emitted"]
+    assert "a message of user:local came too late for a: Delete the cache first." in logs
+
+
+@pytest.mark.covers("CP2-A8")
 @pytest.mark.parametrize("name", NAMES)
 async def test_a_message_is_a_further_turn_of_the_agents_session(
     hf: Holdfast, tmp_path: Path, agents: FakeAgents, name: str

@@ -14,7 +14,9 @@ from holdfast.attractor.backends.command import CommandBackend
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.handlers.fan_in import ask_backend
 from holdfast.attractor.outcome import StageOutcome
+from holdfast.attractor.prepare import prepare_pipeline
 from holdfast.attractor.processes import is_living
+from holdfast.attractor.program import PipelineSetup
 from holdfast.attractor.registry import HandlerRegistry
 from holdfast.errors import InputError
 from holdfast.types.ids import new_run_id
@@ -224,3 +226,38 @@ async def test_each_of_two_questions_to_an_agent_in_one_visit_is_its_own(
         found = await runner.resume(found.run_id)
     assert found.succeeded
     assert written(tmp_path / "seen") == "first second "
+
+
+@pytest.mark.covers("CP2-V4")
+@pytest.mark.parametrize(
+    ("template", "is_refused"),
+    [
+        ("claude -p", True),
+        ("env A=b /opt/bin/claude --print --model {model}", True),
+        ("sh -c 'claude -p --verbose | tail -n 1'", True),
+        ("claude -p --output-format text", True),
+        ("claude -p --output-format json", False),
+        ("sh -c 'claude --print --output-format=stream-json --verbose'", False),
+        ("claude-like -p", False),
+        ("grep -p claude", False),
+    ],
+)
+async def test_claude_without_its_events_is_refused_before_a_run(
+    hf: Holdfast, tmp_path: Path, template: str, is_refused: bool
+) -> None:
+    """As text, an error of its API is an answer with exit code 0."""
+    backend = CommandBackend(template)
+    pipeline = prepare_pipeline(line("a;", "a"), PipelineSetup(backend=backend)).pipeline
+    found = [str(each) for each in backend.problems(pipeline, pipeline.stages.values()).values()]
+    assert any("prints an error of its API as an answer" in each for each in found) is is_refused
+
+
+@pytest.mark.covers("CP2-V4")
+@pytest.mark.parametrize("said", ["", "API Error: Rate limit reached"])
+async def test_claude_that_prints_no_event_has_failed(hf: Holdfast, tmp_path: Path, said: str) -> None:
+    (tmp_path / "claude").write_text(f"#!/bin/sh\ncat >/dev/null\necho '{said}'\n")
+    (tmp_path / "claude").chmod(0o755)
+    backend = CommandBackend(f"{tmp_path}/claude -p --output-format json")
+    result = await run(hf, line("a;", "a"), tmp_path / "logs", backend=backend)
+    assert result.status == "fail"
+    assert f"the agent printed no event{': ' + said if said else ''}" in result.outcome.failure_reason

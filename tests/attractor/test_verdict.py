@@ -43,6 +43,7 @@ WHOLE = {
     "failure_reason": "test_login fails",
     "context_updates": {"red": 2},
     "score": 0.25,
+    "verdict_id": "v0a1b2c3",
 }
 TO_FILE = '>"$ATTRACTOR_STAGE_DIR/status.json"'
 PUBLISHED = Path(__file__).parents[2] / "docs" / "reference" / "verdict.schema.json"

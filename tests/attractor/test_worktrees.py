@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import json
 import shutil
@@ -12,13 +13,15 @@ from typing import Any
 import pytest
 
 from holdfast import Holdfast
+from holdfast.attractor import worktrees
 from holdfast.attractor.git import GitCommandError, Repository
 from holdfast.attractor.runner import PipelineResult, Runner
 from holdfast.attractor.worktree_folders import LOCK, add_folder, remove_worktree
 from holdfast.errors import InputError, PipelineInvalidError
 from holdfast.store.rows import RunFilter
+from holdfast.types.ids import new_run_id
 from tests.attractor.repositories import files, git, made, refs, state
-from tests.attractor.run import dot
+from tests.attractor.run import dot, until
 from tests.cli.conftest import Cli
 
 pytestmark = pytest.mark.anyio
@@ -382,6 +385,31 @@ async def test_hooks_and_settings_of_the_user_have_no_effect(
     assert git(repo, "log", "-1", "--format=%an %G?", refs(repo)["result"]) == "Holdfast N"
 
 
+async def test_files_are_stored_as_the_settings_of_the_user_say(
+    hf: Holdfast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As programs for large files do it: their filters are in the settings of the user."""
+    repo, home = made(tmp_path / "repo"), tmp_path / "home"
+    home.mkdir()
+    (home / ".gitconfig").write_text(
+        "[core]\n autocrlf = input\n attributesFile = ~/attributes\n"
+        '[filter "up"]\n clean = tr a-z A-Z\n smudge = tr A-Z a-z\n required\n'
+    )
+    (home / "attributes").write_text("*.big filter=up\n")
+    monkeypatch.setenv("HOME", str(home))
+    (repo / "old.big").write_text("OLD\n")
+    git(repo, "add", "--all")
+    git(repo, "commit", "--quiet", "--message", "stored")
+    source = pipeline(repo, "cat old.big > new.big", r"printf 'b\\r\\n' > b.txt", after="cat old.big")
+    found = await ran(hf, tmp_path / "logs", source)
+    monkeypatch.undo()
+    assert found.succeeded, found.outcome
+    assert found.context["tool.output"] == "old\n"
+    result = refs(repo)["result"]
+    assert git(repo, "show", f"{result}:new.big") == "OLD"
+    assert git(repo, "cat-file", "-s", f"{result}:b.txt") == "2"
+
+
 async def test_fresh_repository_without_a_commit_is_enough(hf: Holdfast, tmp_path: Path) -> None:
     repo = tmp_path / "repo"
     repo.mkdir()
@@ -569,6 +597,34 @@ def test_worktrees_are_added_and_removed_one_after_the_other_and_tried_again(
         add_folder(repository, path, "HEAD")
 
 
+async def test_a_stage_that_an_older_version_began_in_the_users_folder_runs_once(
+    hf: Holdfast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It had no worktree after branches that were not merged."""
+    repo, go = made(tmp_path / "repo"), tmp_path / "go"
+    command = f"echo x >> fixed; while test -d {tmp_path} && ! test -e {go}; do sleep 0.02; done"
+    stages = (
+        f"fan [shape=component, workspace=worktree]; join [shape=tripleoctagon]; a [{TOOL}=false];"
+        f' b [{TOOL}=false]; fix [{TOOL}="{command}"]; then [{TOOL}="cat fixed"]'
+    )
+    ways = "start -> fan; fan -> a -> join; fan -> b -> join; join -> then; fix -> then; then -> done;"
+    source = dot(stages, f'{ways} join -> fix [condition="outcome=fail"]', f'workdir="{repo}"')
+    runner, run_id = Runner(hf, logs_root=tmp_path / "logs"), str(new_run_id())
+    with monkeypatch.context() as patched:
+        patched.setattr(worktrees, "_unmerged_scope", lambda visit: None)
+        work = asyncio.ensure_future(runner.run(source, run_id=run_id))
+        await until(lambda: (repo / "fixed").exists() or work.done())
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+    go.touch()
+    found = await runner.resume(run_id)
+    assert found.succeeded, found.outcome
+    assert (repo / "fixed").read_text() == "x\n"
+    # The stages after it have a worktree, as those of a run that begins now.
+    assert found.context["tool.output"] == "x\n"
+    assert files(repo, refs(repo)["result"])["fixed"] == "x"
+
+
 @pytest.mark.covers("CP2-G2")
 @pytest.mark.parametrize(
     ("a", "fan"),
@@ -686,18 +742,22 @@ def test_folders_are_those_of_where_the_run_was_started(
 
 
 @pytest.mark.covers("CP2-G1")
-@pytest.mark.parametrize("more", ["", ', stack.child_workdir="sub"'])
+@pytest.mark.parametrize(
+    ("more", "folder"), [("", "sub"), (', stack.child_workdir="sub"', ""), ("", "REPO/sub")]
+)
 async def test_child_of_a_manager_in_a_branch_works_in_its_worktree(
-    hf: Holdfast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: str
+    hf: Holdfast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: str, folder: str
 ) -> None:
+    """Also if its pipeline names the folder of the user by an absolute path."""
     repo = made(tmp_path / "repo")
     (repo / "sub").mkdir()
     (repo / "sub/f").write_text("f")
     child = tmp_path / "child.dot"
-    folder = "" if more else "sub"
+    folder = folder.replace("REPO", str(repo))
     child.write_text(
         f'digraph c {{ graph [workdir="{folder}"]; start; exit; w [{TOOL}="echo w > w"];'
-        f' x [{TOOL}="echo x > x", cwd="."]; start -> w -> x -> exit }}'
+        f' x [{TOOL}="echo x > x", cwd="."]; y [{TOOL}="echo y > y", cwd="{repo}/sub"];'
+        " start -> w -> x -> y -> exit }"
     )
     manager = (
         f'b [shape=house, stack.child_dotfile="{child}", manager.poll_interval=10ms{more}, tool_command="'
@@ -709,4 +769,4 @@ async def test_child_of_a_manager_in_a_branch_works_in_its_worktree(
     assert found.succeeded, found.outcome
     assert state(repo) == before
     where = "sub/" if more else ""
-    assert {"a", "sub/w", f"{where}x"} <= set(files(repo, refs(repo, found.run_id)["result"]))
+    assert {"a", "sub/w", f"{where}x", "sub/y"} <= set(files(repo, refs(repo, found.run_id)["result"]))

@@ -50,6 +50,7 @@ from holdfast.errors import (
 )
 from holdfast.model.user_code.boundary import call as call_code
 from holdfast.runs.context.substeps import StepFailedError
+from holdfast.runs.steer_messages import place_of
 from holdfast.types.text import clean_text
 
 if TYPE_CHECKING:
@@ -337,13 +338,13 @@ class Conversation:
         if not self.agent.steerable or not self.at.is_root:
             return []
         box = self.at.ctx.steering
-        if not self.at.has(part) and not await box.waiting(taker, self.at.ctx.node):
+        if not self.at.has(part) and not await box.waiting(taker, place_of(self.at.ctx)):
             return []
 
         async def take() -> list[dict[str, str]]:
             return [
                 {"id": each.id, "text": each.text, "by": each.by}
-                for each in await box.take(taker, self.at.ctx.node)
+                for each in await box.take(taker, place_of(self.at.ctx))
             ]
 
         taken = await self.at.step(part, "steer", take, effect="read")

@@ -194,17 +194,14 @@ class _Merge:
     async def _finish(self, commit: str, merged: tuple[str, ...]) -> StageOutcome:
         origin, scope = self._branches[0].origin, self._visit.branch
         workspace = self._workspace(commit, origin)
-        await asyncio.to_thread(self._write, workspace, commit)
+        await asyncio.to_thread(self._write, workspace)
         notes = f"{self._chosen.notes}; merged: {', '.join(merged)} ({commit[:12]})"
         updates = {**self._chosen.context_updates, MERGED: list(merged)}
         updates |= {COMMIT: commit, ORIGIN: origin, SCOPE: scope}
         return StageOutcome(context_updates=updates, notes=notes)
 
-    def _write(self, workspace: Worktree, commit: str) -> None:
-        if workspace.path.is_dir():
-            worktrees.advance(workspace, commit)
-        else:
-            workspace.keep(commit)
+    def _write(self, workspace: Worktree) -> None:
+        worktrees.keep_as_merged(workspace)
         self._remove_branches()
 
     def _remove_branches(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
@@ -256,6 +256,9 @@ class Child:
         if self._run:
             spent = await read_progress(service_here(), self._run)
             self._visit.ctx.spent(tokens=spent.tokens, cost=spent.cost)
+
+    async def context(self) -> Mapping[str, Any]:
+        return (await read_progress(service_here(), self._run)).context if self._run else {}
 
     async def leave(self, *, cancelled: bool = False) -> None:
         """Stop advancing it; a worker resumes it later. If the manager was cancelled, so is the child."""

@@ -34,6 +34,7 @@ _SETTINGS: Final = {
     # `Repository.at` asked git with the user's own settings whether this repository may be used.
     "safe.directory": "*",
 }
+_CONTENT: Final = r"^(filter\..*|core\.(autocrlf|eol))$"
 _VERSION: Final = re.compile(r"(\d+)\.(\d+)")
 
 
@@ -60,8 +61,9 @@ class Repository(msgspec.Struct, frozen=True):
     """The folder with the objects and refs, which all worktrees share."""
     prefix: str = ""
     """The working folder, from `top`."""
-    ignores: str = ""
-    """The user's own list of ignored files: what a user never adds is not added here either."""
+    settings: tuple[tuple[str, str], ...] = ()
+    """The user's own settings about the content of files: what a user never adds is not added here either,
+    and files are stored as the user stores them (by a filter for large files, for example)."""
 
     @classmethod
     def at(cls, folder: Path) -> Repository:
@@ -77,13 +79,7 @@ class Repository(msgspec.Struct, frozen=True):
         if len(lines) != 4:
             raise GitCommandError(f"the path of the repository at {folder} has a line break")
         top, common, prefix, _ = lines
-        found = _run(
-            ("config", "--get", "--type=path", "core.excludesFile"),
-            folder,
-            _environment(own=False),
-            ok=(0, 1),
-        )
-        return cls(Path(top), Path(common), prefix, _output(found).removesuffix("\n"))
+        return cls(Path(top), Path(common), prefix, _content_settings(folder))
 
     def git(
         self,
@@ -110,8 +106,8 @@ class Repository(msgspec.Struct, frozen=True):
         known = {**_environment(own=True), **(env or {})}
         if index is not None:
             known["GIT_INDEX_FILE"] = str(index)
-        more = {"core.excludesFile": self.ignores} if self.ignores else {}
-        settings = [word for key, value in {**_SETTINGS, **more}.items() for word in ("-c", f"{key}={value}")]
+        pairs = (*self.settings, *_SETTINGS.items())
+        settings = [word for key, value in pairs for word in ("-c", f"{key}={value}")]
         return _run((*settings, *words), at or self.top, known, send=send, ok=ok)
 
     def commit_at(self, name: str) -> str:
@@ -212,6 +208,20 @@ class Repository(msgspec.Struct, frozen=True):
         """Reads the commits of a bundle into the repository, without refs: returns its refs."""
         lines = self.git("bundle", "unbundle", str(path.resolve())).splitlines()
         return {ref: commit for commit, _, ref in (line.partition(" ") for line in lines)}
+
+
+def _content_settings(folder: Path) -> tuple[tuple[str, str], ...]:
+    """As git reads them there for the user."""
+    own = _environment(own=False)
+    found = _run(("config", "--null", "--get-regexp", _CONTENT), folder, own, ok=(0, 1))
+    pairs = [each.partition("\n") for each in _output(found).split("\0") if each]
+    # Without a value it is on.
+    known = {key: value if sep else "true" for key, sep, value in pairs}
+    for key in ("core.excludesfile", "core.attributesfile"):
+        path = _run(("config", "--get", "--type=path", key), folder, own, ok=(0, 1))
+        if text := _output(path).removesuffix("\n"):
+            known[key] = text
+    return tuple(known.items())
 
 
 def _pathspec(path: Path, top: Path) -> str:

@@ -28,7 +28,7 @@ from holdfast.attractor.stage_history import counts_of, failure_updates, history
 from holdfast.attractor.stage_outputs import DIFF, bounded, text_updates, write_outputs
 from holdfast.attractor.status_file import AUTO_NOTE, NAME, forget_status, read_status
 from holdfast.attractor.verdict import SCORE, VerdictError
-from holdfast.attractor.worktree_requirements import has_worktrees
+from holdfast.attractor.worktree_requirements import needs_git
 from holdfast.attractor.worktrees import without_reserved
 from holdfast.errors import BudgetError
 from holdfast.frontends.dot.document import Link, Pipeline, Stage
@@ -43,7 +43,7 @@ from holdfast.types.outcome import Outcome as Settled
 from holdfast.types.status import REPEATABLE
 from holdfast.types.text import clean_text
 
-ROUTING, FAN_IN = "conditional", "parallel.fan_in"
+ROUTING, FAN_IN, MANAGER = "conditional", "parallel.fan_in", "stack.manager_loop"
 REASON = "failure_reason"
 _QUIET = frozenset({"start", "exit", "conditional", "parallel"})
 """Types that cost nothing: budgets are not checked for them."""
@@ -69,7 +69,7 @@ class StageRunner:
         self.registry = registry
         self._links: Mapping[str, Link] = edge_ids(pipeline)
         self._named = NamedStages(pipeline)
-        self._worktrees = has_worktrees(pipeline)
+        self._worktrees = needs_git(pipeline)
 
     def at_once(self, stage: Stage) -> Callable[[Any], Awaitable[Settled]] | None:
         """For a stage that does nothing: without a context, and files are written from the journal."""
@@ -130,7 +130,7 @@ class StageRunner:
         try:
             workspace = await worktrees.enter(visit, joins=kind == FAN_IN)
             outcome = await self._performed(replace(visit, workspace=workspace), kind)
-            merged = kind == FAN_IN and worktrees.COMMIT in outcome.context_updates
+            merged = kind in (FAN_IN, MANAGER) and worktrees.COMMIT in outcome.context_updates
             updates = dict(outcome.context_updates) if merged else without_reserved(outcome.context_updates)
             if workspace is not None and not merged:
                 known, diff = await worktrees.settle(visit, workspace, outcome)

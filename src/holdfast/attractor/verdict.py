@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, cast
 import msgspec
 
 from holdfast.attractor.outcome import StageOutcome, StageStatus
+from holdfast.attractor.verdict_id import FIELD, VerdictRequest, verdict_id
 from holdfast.model.pipeline_conditions import OUTCOMES, outcome_word
 
 if TYPE_CHECKING:
@@ -62,6 +63,12 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     failure_reason: Annotated[str, _field("Why it failed or has to be retried.")] = ""
     context_updates: Annotated[dict[str, Any], _field("Values for the context of later stages.")] = {}
     score: Annotated[float | None, _field("How good it is: a fan-in prefers the higher score.")] = None
+    verdict_id: Annotated[
+        str,
+        _field(
+            "The id in the request. With another one it is a copy of another stage's, and does not count."
+        ),
+    ] = ""
 
 
 _FIELDS: Final = frozenset({*Verdict.__struct_fields__, "status", "preferred_next_label", "terminal"})
@@ -132,7 +139,7 @@ def instruction(visit: StageVisit, *, files: bool) -> str:
     links = _links(visit)
     form = (
         f'{{"outcome": "{PLACEHOLDER}", "preferred_label": "", "suggested_next_ids": [], "notes": "", '
-        '"failure_reason": "", "context_updates": {}, "score": null}'
+        f'"failure_reason": "", "context_updates": {{}}, "score": null, "{FIELD}": "{verdict_id(visit)}"}}'
     )
     words = (
         f"outcome: {', '.join(_words(links))}. Say success only if the stage did all that it was asked for; "
@@ -150,6 +157,7 @@ def instruction(visit: StageVisit, *, files: bool) -> str:
         targets = dict.fromkeys(link.target for link in links)
         lines.append(f"suggested_next_ids: empty, or the stages to continue with: {', '.join(targets)}.")
     lines.append("context_updates: values for later stages. score: a number, higher is better, or null.")
+    lines.append(f"{FIELD}: as above. It is of this stage alone: a verdict with another one does not count.")
     if files:
         path = visit.folder.resolve() / FILE
         lines.append(f"You may write the same JSON object to {path} as well; the worse of the two counts.")
@@ -172,10 +180,13 @@ FOLLOW_UP: Final = (
 
 
 # ---------------------------------------------------------------------- where it is read
-def block_in(text: str) -> tuple[Mapping[str, Any] | None, str]:
+_UNASKED: Final = VerdictRequest()
+
+
+def block_in(text: str, request: VerdictRequest = _UNASKED) -> tuple[Mapping[str, Any] | None, str]:
     """(the verdict in the last fenced block, "") or (None, why it cannot be read); (None, "") if that block
-    is none."""
-    language, body, closed = _last_block(text)
+    is none, or a copy from the request."""
+    language, body, closed, start = _last_block(text)
     if language not in _LANGUAGES or not body.lstrip().startswith("{"):
         return None, ""
     where = "the verdict at the end of the answer"
@@ -184,28 +195,41 @@ def block_in(text: str) -> tuple[Mapping[str, Any] | None, str]:
         if '"outcome"' not in body:
             return None, ""
         return None, f"{where} is not JSON" if closed else f"{where} is cut off"
-    return checked(fields, where)
+    return _own(checked(fields, where), text[:start], body, request)
 
 
-def structured_in(text: str) -> tuple[Mapping[str, Any] | None, str]:
+def structured_in(text: str, request: VerdictRequest = _UNASKED) -> tuple[Mapping[str, Any] | None, str]:
     """The same for an answer that is one JSON object and nothing else."""
     fields = _object(text.strip()) if text.lstrip().startswith("{") else None
-    return (None, "") if fields is None else checked(fields)
+    return (None, "") if fields is None else _own(checked(fields), "", text, request)
 
 
-def stray_in(text: str) -> tuple[Mapping[str, Any] | None, str]:
+def stray_in(text: str, request: VerdictRequest = _UNASKED) -> tuple[Mapping[str, Any] | None, str]:
     """The same for a verdict at another place than the last fenced block: in a block before it, or without a
     fence at the end. Only one that is no success counts: an example in the text proves nothing."""
-    bodies = [body for _, body, _ in reversed(_blocks(text))]
+    bodies = [(body, start) for _, body, _, start in reversed(_blocks(text))]
     at = text.rstrip().rfind("\n{")
-    for body in (text[at + 1 :] if at >= 0 else "", *bodies):
+    for body, start in ((text[at + 1 :], at + 1) if at >= 0 else ("", 0), *bodies):
         fields = _object(body.strip()) if body.lstrip().startswith("{") else None
-        found, fault = (None, "") if fields is None else checked(fields, "a verdict inside the answer")
+        read = (None, "") if fields is None else checked(fields, "a verdict inside the answer")
+        found, fault = _own(read, text[:start], body, request)
         if fault or (found is not None and severity(outcome_of(found)) > 0):
             return found, fault
         if found is not None:
             break
     return None, ""
+
+
+def _own(
+    read: tuple[Mapping[str, Any] | None, str], before: str, body: str, request: VerdictRequest
+) -> tuple[Mapping[str, Any] | None, str]:
+    """Without a verdict that the answer only repeats. One that is no success counts nevertheless, unless it
+    is known as another stage's."""
+    fields, _ = read
+    if fields is None or request.is_own(fields, before, body):
+        return read
+    is_success = severity(outcome_of(fields)) == 0
+    return (None, "") if is_success or request.is_known(fields) else read
 
 
 def is_verdict(fields: Mapping[str, Any]) -> bool:
@@ -237,14 +261,14 @@ def _object(text: str) -> dict[str, Any] | None:
     return cast("dict[str, Any]", found) if isinstance(found, dict) else None
 
 
-def _last_block(text: str) -> tuple[str, str, bool]:
-    """(language, body, whether it is closed) of the last fenced block; empty without one."""
+def _last_block(text: str) -> tuple[str, str, bool, int]:
+    """(language, body, whether it is closed, where the body starts) of the last fenced block, if any."""
     found = _blocks(text)
-    return found[-1] if found else ("", "", True)
+    return found[-1] if found else ("", "", True, 0)
 
 
-def _blocks(text: str) -> list[tuple[str, str, bool]]:
-    found: list[tuple[str, str, bool]] = []
+def _blocks(text: str) -> list[tuple[str, str, bool, int]]:
+    found: list[tuple[str, str, bool, int]] = []
     opened = None
     # The search for marks is a hundred times as fast as that for lines with them.
     fences = _FENCE.finditer(text) if "```" in text or "~~~" in text else ()
@@ -253,11 +277,15 @@ def _blocks(text: str) -> list[tuple[str, str, bool]]:
         if opened is None:
             opened = fence
         elif mark.startswith(opened.group(1)) and not info:
-            found.append((opened.group(2).strip().lower(), text[opened.end() : fence.start()], True))
+            found.append(_block(text, opened, fence.start(), closed=True))
             opened = None
     if opened is not None:
-        found.append((opened.group(2).strip().lower(), text[opened.end() :], False))
+        found.append(_block(text, opened, len(text), closed=False))
     return found
+
+
+def _block(text: str, opened: re.Match[str], end: int, *, closed: bool) -> tuple[str, str, bool, int]:
+    return opened.group(2).strip().lower(), text[opened.end() : end], closed, opened.end()
 
 
 # ---------------------------------------------------------------------- which one counts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from holdfast.attractor.git import repository_faults
 from holdfast.errors import InputError
@@ -15,6 +15,9 @@ WORKTREE: Final = "worktree"
 WORKDIR: Final = "internal.workdir"
 """In the run's input: the folder in which its commands run, as an absolute path; of a child pipeline that of
 its manager."""
+WORKTREES: Final = "internal.worktrees"
+"""In the input of a child pipeline: (folder, worktree) for each repository in whose place it has a worktree
+of the stages above it, the outermost first."""
 PARENT: Final = "stack.parent.run_id"
 """In the input of a child pipeline."""
 _REPOSITORY_HINT: Final = (
@@ -65,8 +68,23 @@ def working_folder(pipeline: Pipeline, given: Mapping[str, Any], own: str = "") 
     if known and not own and not is_child:
         return known
     if known and (is_child or not pipeline.text("workdir")):
-        return str(Path(known) / wanted)
-    return wanted
+        wanted = str(Path(known) / wanted)
+    return _in_worktrees(wanted, given)
+
+
+def _in_worktrees(folder: str, given: Mapping[str, Any]) -> str:
+    """An absolute path into a repository is one into the worktree that stands for it."""
+    if not Path(folder).is_absolute():
+        return folder
+    found: Any = given.get(WORKTREES)
+    places = cast("list[list[str]]", found) if isinstance(found, list) else []
+    for number, (of, at) in enumerate(places):
+        path = Path(folder).resolve()
+        # Worktrees may be inside of their repository.
+        is_there = any(path.is_relative_to(each[1]) for each in places[number:])
+        if path.is_relative_to(of) and not is_there:
+            folder = str(at / path.relative_to(of))
+    return folder
 
 
 def _folder_of(pipeline: Pipeline, given: Mapping[str, Any]) -> Path:

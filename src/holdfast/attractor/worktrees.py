@@ -24,6 +24,7 @@ from holdfast.attractor.directory_owner import read_owner
 from holdfast.attractor.git import Commit, GitCommandError, Repository, git_fault
 from holdfast.attractor.machine_requirements import require_allowed
 from holdfast.attractor.outcome import StageOutcome
+from holdfast.attractor.processes import CHILD
 from holdfast.attractor.run_files import OWNER, is_refused_here, make_private
 from holdfast.attractor.worktree_folders import (
     FOLDER,
@@ -88,6 +89,11 @@ class Worktree(msgspec.Struct, frozen=True, kw_only=True):
             return self.root / RESULT_BUNDLE
         return self.root / BRANCHES / branch_name(self.scope) / BUNDLE
 
+    @property
+    def place(self) -> list[str]:
+        """What it stands for, and where it is."""
+        return [str(self.repository.top.resolve()), str(self.path.resolve())]
+
     def inside(self, folder: str) -> Path:
         """A folder of the user's working tree, in the worktree; others are what they are."""
         wanted = Path(folder).resolve()
@@ -134,6 +140,13 @@ def _unmerged_scope(visit: StageVisit) -> str | None:
     return None
 
 
+def _has_begun_outside(visit: StageVisit) -> bool:
+    """Whether an older version has started it in the user's folder: its effects must not happen again."""
+    if visit.ctx.recorded("workspace") is not None:
+        return False
+    return any(visit.ctx.recorded(call) not in (None, "budget") for call in (0, 1, 2, "begin"))
+
+
 def _scope_of(result: Any) -> str:
     """Of the worktree of a branch, by its result."""
     updates: Any = (
@@ -148,7 +161,7 @@ async def enter(visit: StageVisit, *, joins: bool = False) -> Worktree | None:
     fan-in, which may merge. Raises RunFileMissingError if this machine does not have the repository, or a
     commit of the run."""
     scope = owner_of(visit)
-    if scope is None and not joins:
+    if scope is None and not joins and not _has_begun_outside(visit):
         scope = _unmerged_scope(visit)
     if scope is None:
         return None
@@ -372,6 +385,9 @@ def require_commit(visit: StageVisit, repository: Repository, commit: str) -> No
 def _bundles(visit: StageVisit) -> list[Path]:
     known = Continuation.of(visit.given)
     roots = [visit.logs, *([] if known is None else [Path(known.folder)])]
+    # A manager may need those of its child.
+    stages = [visit.folder, *([] if known is None else [known.stage_folder(visit)])]
+    roots += [folder for stage in stages for folder in sorted(stage.glob(f"{CHILD}*"))]
     return [
         path
         for root in roots
@@ -409,6 +425,14 @@ def advance(workspace: Worktree, commit: str) -> None:
     (admin_folder(path) / "index.lock").unlink(missing_ok=True)
     repository.git("reset", "--hard", "--quiet", commit, at=path)
     workspace.keep(commit)
+
+
+def keep_as_merged(workspace: Worktree) -> None:
+    """Its commit is what the following stages work on; where there is a worktree, its files too."""
+    if workspace.path.is_dir():
+        advance(workspace, workspace.commit)
+    else:
+        workspace.keep(workspace.commit)
 
 
 def refs_of(visit: StageVisit) -> str:

@@ -8,7 +8,7 @@ from holdfast.engine.decision import node_of
 from holdfast.errors import InputError, RunEndedError, RunStatusError
 from holdfast.runs.driver.load import load
 from holdfast.runs.history.versions import readers_of
-from holdfast.runs.steer_messages import MOST, SteerMessage, SteerMessages
+from holdfast.runs.steer_messages import MOST, SteerMessage, SteerMessages, agent_place
 from holdfast.store.errors import require_live
 from holdfast.types.status import ENDED
 from holdfast.types.text import require_text
@@ -39,6 +39,7 @@ async def steer(service: RunAccess, run: str, text: str, *, by: str, stage: str 
             f"the message has {len(text):,} characters.", hint=f"At most {LONGEST:,} are allowed."
         )
     active = await _agents_at_work(service, row)
+    places = sorted({place for node, found in active.items() if stage in ("", node) for place in found})
     if not active or (stage and stage not in active):
         what = (
             f"stage {stage!r} of run {row.id} with an agent is not active"
@@ -55,21 +56,23 @@ async def steer(service: RunAccess, run: str, text: str, *, by: str, stage: str 
     box = SteerMessages(service.store, row.tenant, row.id)
     if len(await box.all()) >= MOST:
         raise RunStatusError(f"{MOST} messages wait for run {row.id} already.", run=row.id, status=row.status)
-    return await box.put(text, by, stage)
+    return await box.put(text, by, stage, places)
 
 
-async def _agents_at_work(service: RunAccess, row: RunRow) -> set[str]:
-    """The nodes whose agent would get a message; from the newest snapshot, however long the run is."""
+async def _agents_at_work(service: RunAccess, row: RunRow) -> dict[str, list[str]]:
+    """The nodes whose agent would get a message, with the places of their visits; from the newest snapshot,
+    however long the run is."""
     reader = (await readers_of(service, row)).at(row.head)
     loaded = await load(
         service.store, reader.codec, reader.graph, row.id, blobs=service.runtime.blobs, row=row
     )
     pos = loaded.pos
-    return {
-        node_of(reader.graph, pos, execution).id
-        for execution in pos.execs.values()
-        if execution.phase != "failed" and _has_conversation(execution)
-    }
+    found: dict[str, list[str]] = {}
+    for execution in pos.execs.values():
+        if execution.phase != "failed" and _has_conversation(execution):
+            node = node_of(reader.graph, pos, execution).id
+            found.setdefault(node, []).append(agent_place(execution.scope, node, execution.visit))
+    return found
 
 
 def _has_conversation(execution: Exec) -> bool:

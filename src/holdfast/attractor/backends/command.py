@@ -18,7 +18,7 @@ import re
 import shlex
 import shutil
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, cast
@@ -127,6 +127,7 @@ FIELDS: Final = frozenset(
 OWN_PATH: Final = "env.PATH"
 """A stage that has it may find the program where its worker does not."""
 _FIELD: Final = re.compile(r"\{\{|\}\}|\{([a-z_]+)\}")
+_EVENTS: Final = re.compile(r"--output-format[= ](stream-)?json\b")
 _SESSIONS: Final = uuid.UUID("5d0f4b9e-3c58-4a3f-9a51-0c6f9f6f3f0b")
 _LAST: Final = 300
 _LAST_LINES: Final = 20
@@ -163,6 +164,7 @@ class CommandBackend:
         for stage in stages:
             try:
                 refuse_approvals(stage, pipeline, "a command as a backend")
+                _require_events(self._words)
                 # Of a path it depends on the folder of the stage.
                 if "/" not in self._words[0]:
                     self._require_program(stage, Path())
@@ -218,7 +220,8 @@ class CommandBackend:
             ended = await self._tool.once(visit, command, turn, self._work(asking))
         if run_files.is_refused_here():
             request.unlink(missing_ok=True)
-        return await handled(len(str(ended["stdout"])), _reply_for, visit, ended, asking)
+        events = _is_claude(self._words) and _has_events(self._words)
+        return await handled(len(str(ended["stdout"])), _reply_for, visit, ended, asking, events=events)
 
     def _whole(self, asking: PromptRequest) -> str:
         """An agent that keeps its sessions already has the conversation."""
@@ -258,6 +261,26 @@ class CommandBackend:
         }
 
 
+def _is_claude(words: Iterable[str]) -> bool:
+    """Whether it runs Claude Code without its screen. A shell's command is one word."""
+    given = [part for word in words for part in word.split()]
+    names = [part.rpartition("/")[2] for part in given]
+    return "claude" in names and bool({"-p", "--print"} & {*given[names.index("claude") :]})
+
+
+def _has_events(words: Iterable[str]) -> bool:
+    return bool(_EVENTS.search(" ".join(words)))
+
+
+def _require_events(words: Sequence[str]) -> None:
+    """Raises InputError for Claude Code without its events: as text, an error of its API is an answer."""
+    if _is_claude(words) and not _has_events(words):
+        raise InputError(
+            "claude -p prints an error of its API as an answer, with exit code 0.",
+            hint="Use --backend agent:claude, or add --output-format json.",
+        )
+
+
 def _word(word: str, fields: Mapping[str, str]) -> str:
     """A value from the document must not be read as an option of the agent."""
     made = _FIELD.sub(lambda found: _filled(found, fields), word)
@@ -275,8 +298,11 @@ def _filled(found: re.Match[str], fields: Mapping[str, str]) -> str:
     return text[0] if text in ("{{", "}}") else fields[found.group(1)]
 
 
-def _reply_for(visit: StageVisit, ended: dict[str, Any], asking: PromptRequest) -> BackendReply:
-    """Its standard output is its answer. A process that failed, or that reports an error, is no success."""
+def _reply_for(
+    visit: StageVisit, ended: dict[str, Any], asking: PromptRequest, *, events: bool
+) -> BackendReply:
+    """Its standard output is its answer. A process that failed, or that reports an error, is no success; nor
+    is one that has to print events, and printed none."""
     out = str(ended["stdout"])
     result = result_in(out)
     if result is not None and (result.tokens or result.cost):
@@ -285,6 +311,8 @@ def _reply_for(visit: StageVisit, ended: dict[str, Any], asking: PromptRequest) 
     text = result.text if result is not None else out if failed else out.strip()
     if not failed and result is not None and result.failed:
         failed = f"the agent reported a failure: {result.failed[:_LAST]}"
+    if not failed and result is None and events:
+        failed = f"the agent printed no event{': ' + text[:_LAST] if text else ''}"
     return BackendReply(
         text=text,
         messages=(Message("user", asking.prompt), Message("assistant", text)),

@@ -69,6 +69,7 @@ class ModelBackend:
 
     reserves = True
     keeps_approvals = True
+    steerable = True
 
     def __init__(
         self,

@@ -16,6 +16,7 @@ from holdfast.attractor.backends.base import (
     Exchange,
     PromptRequest,
     as_codergen,
+    as_conversation,
     as_conversing,
     as_durable,
     is_conversing,
@@ -51,9 +52,12 @@ from holdfast.attractor.verdict import (
     unreadable,
     wants_verdict,
 )
+from holdfast.attractor.verdict_id import VerdictRequest, verdict_id
 from holdfast.errors import RequirementsMissingError
 from holdfast.frontends.dot.document import Pipeline, Stage
 from holdfast.model.user_code.boundary import call_alone
+from holdfast.runs.steer_messages import place_of
+from holdfast.types.text import one_line
 
 SHOWN = 200
 """Characters of an answer that later stages see as `last_response`."""
@@ -69,12 +73,14 @@ class CodergenHandler:
         backend = self._backends.of(visit)
         asking = self._asking(visit, prompt, backend)
         reply = await _ask(backend, asking)
-        if _lacks_proof(visit, reply):
+        if _lacks_proof(asking, reply):
             reply = await _ask_for_verdict(backend, asking, reply)
         _note_calls(visit, reply)
         if asking.thread and "text" in reply and "failed" not in reply:
             keep_turn(visit, asking.thread, _turn(asking, reply))
-        return await handled(len(str(reply.get("text", ""))), _outcome, visit, reply)
+        if getattr(backend, "steerable", False) and ("failed" not in reply or visit.ctx.last_try):
+            await _tell_late_messages(visit)
+        return await handled(len(str(reply.get("text", ""))), _outcome, asking, reply)
 
     def reserves(self, visit: StageVisit) -> bool:
         """Whether its backend reserves its calls itself, so that it may draw on the budget beside others."""
@@ -116,6 +122,16 @@ async def _ask(backend: AnyBackend, asking: PromptRequest) -> dict[str, Any]:
         reply = _recorded(await call_once(backend, asking.visit, "answer", lambda: _answer(backend, asking)))
     asking.visit.context.apply_updates(reply.get("changes") or {})
     return reply
+
+
+async def _tell_late_messages(visit: StageVisit) -> None:
+    """Messages of people that came after its agent had ended: no other stage gets them."""
+    ctx = visit.ctx
+    for late in await ctx.steering.late(place_of(ctx)):
+        ctx.emit(
+            f"a message of {late.by} came too late for {visit.stage.id}: {one_line(late.text, 500)}", "log"
+        )
+        await ctx.steering.remove(late.id)
 
 
 async def _ask_for_verdict(
@@ -254,15 +270,16 @@ def _turn(asking: PromptRequest, reply: Mapping[str, Any]) -> ConversationTurn:
     return ConversationTurn(asking.visit.stage.id, messages, str(reply.get("model", "")))
 
 
-def _outcome(visit: StageVisit, reply: Mapping[str, Any]) -> StageOutcome:
+def _outcome(asking: PromptRequest, reply: Mapping[str, Any]) -> StageOutcome:
     """The verdict of the stage, else success (AT-A15)."""
+    visit = asking.visit
     noted: dict[str, Any] = {}
     if "text" in reply and "outcome" not in reply:
         text = str(reply["text"])
         run_files.write(visit.folder / "response.md", text)
         visit.outputs.response = text
         noted = {"last_stage": visit.stage.id, "last_response": text[:SHOWN]}
-    found = judge(sources_of(reply, asked=wants_verdict(visit)))
+    found = judge(sources_of(reply, asked=wants_verdict(visit), request=_requested(asking)))
     if found is not None:
         updates = found.context_updates if "failed" in reply else {**noted, **found.context_updates}
         return replaced(found, context_updates=updates)
@@ -277,8 +294,21 @@ def _outcome(visit: StageVisit, reply: Mapping[str, Any]) -> StageOutcome:
     return StageOutcome(notes=notes, context_updates=noted)
 
 
-def sources_of(reply: Mapping[str, Any], *, asked: bool) -> list[VerdictSource]:
-    """In the order in which they count. `asked`: whether the stage was told to report a verdict."""
+def _requested(asking: PromptRequest) -> VerdictRequest:
+    visit = asking.visit
+    return VerdictRequest(
+        id=verdict_id(visit),
+        asked=as_conversation(asking),
+        strict=is_fail_closed(visit.stage, visit.pipeline),
+    )
+
+
+def sources_of(
+    reply: Mapping[str, Any], *, asked: bool, request: VerdictRequest | None = None
+) -> list[VerdictSource]:
+    """In the order in which they count. `asked`: whether the stage was told to report a verdict. `request`:
+    what its text may repeat."""
+    request = request or VerdictRequest()
     found: list[VerdictSource] = []
     if "outcome" in reply:
         found.append(VerdictSource("the backend", outcome_of(reply["outcome"])))
@@ -291,11 +321,11 @@ def sources_of(reply: Mapping[str, Any], *, asked: bool) -> list[VerdictSource]:
     text = str(reply.get("text", ""))
     given = reply.get("structured")
     read = [
-        ("the structured answer", structured_in(text) if given is None else checked(given)),
-        ("the end of the answer", block_in(text)),
+        ("the structured answer", structured_in(text, request) if given is None else checked(given)),
+        ("the end of the answer", block_in(text, request)),
     ]
     if asked and all(each == (None, "") for _, each in read):
-        read.append(("the answer", stray_in(text)))
+        read.append(("the answer", stray_in(text, request)))
     for name, (fields, fault) in read:
         if fault:
             found.append(unreadable(name, fault))
@@ -314,8 +344,10 @@ def _failed(reply: Mapping[str, Any]) -> StageOutcome:
     )
 
 
-def _lacks_proof(visit: StageVisit, reply: Mapping[str, Any]) -> bool:
-    return is_fail_closed(visit.stage, visit.pipeline) and not sources_of(reply, asked=True)
+def _lacks_proof(asking: PromptRequest, reply: Mapping[str, Any]) -> bool:
+    if not is_fail_closed(asking.visit.stage, asking.visit.pipeline):
+        return False
+    return not sources_of(reply, asked=True, request=_requested(asking))
 
 
 def prompt_of(visit: StageVisit) -> str:

@@ -17,6 +17,7 @@ import msgspec
 from holdfast.attractor import run_files
 from holdfast.attractor.backends.select import KEY, Backends
 from holdfast.attractor.child_budget import left_for_child
+from holdfast.attractor.child_result import with_result
 from holdfast.attractor.child_runs import DETACH, STARTING, Child, ChildState, Polls, read_cycle
 from holdfast.attractor.command_run import workdir_text
 from holdfast.attractor.continuation import Continuation
@@ -28,7 +29,7 @@ from holdfast.attractor.machine_requirements import SUBMITTED, is_submitted, req
 from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.attractor.processes import CHILD
 from holdfast.attractor.saved_checkpoint import SavedCheckpoint, read_directory
-from holdfast.attractor.worktree_requirements import PARENT, WORKDIR, working_folder
+from holdfast.attractor.worktree_requirements import PARENT, WORKDIR, WORKTREES, working_folder
 from holdfast.errors import InputError
 from holdfast.frontends.dot.document import Pipeline
 from holdfast.frontends.dot.include import CHILD as CHILD_FILE
@@ -110,8 +111,14 @@ class ManagerHandler:
             cycle = cycle_of(visit, orders)
             if cycle:
                 return _failed(f"the pipelines start each other in a cycle: {cycle}", terminal=True)
+        if orders.detach and visit.workspace is not None:
+            reason = f"{DETACH}=true: the worktree in which the child would work is removed before its end"
+            return _failed(reason, terminal=True)
         if orders.autostart and is_child_completed(visit):
-            return StageOutcome(notes="Child completed")
+            left = child_left_by(visit)
+            return await with_result(
+                visit, StageOutcome(notes="Child completed"), left.context if left else {}
+            )
         child = Child(visit, await self._started(visit, orders))
         stops = orders.autostart and not orders.detach
         try:
@@ -120,6 +127,8 @@ class ManagerHandler:
                 # A child that has ended does not change.
                 await child.leave(cancelled=True)
                 await child.count()
+                if outcome.status == StageStatus.SUCCESS:
+                    outcome = await with_result(visit, outcome, await child.context())
             return outcome
         except asyncio.CancelledError:
             limit = visit.ctx.patience.limit
@@ -257,11 +266,12 @@ def cycle_of(visit: StageVisit, orders: ManagerOptions) -> str:
 def child_input(visit: StageVisit, orders: ManagerOptions, pipeline: Pipeline) -> dict[str, Any]:
     """The child runs as its parent: same backend, same working folder, below the same directory."""
     logs = visit.folder / child_folder(visit)
-    kept = {key: visit.given[key] for key in (KEY, AUTO_KEY, WORKDIR) if key in visit.given}
+    kept = {key: visit.given[key] for key in (KEY, AUTO_KEY, WORKDIR, WORKTREES) if key in visit.given}
     workdir = orders.workdir
     if visit.workspace is not None:
         wanted = working_folder(visit.pipeline, visit.given, workdir)
         workdir = str(visit.workspace.inside(wanted)) if workdir else workdir_text(visit)
+        kept[WORKTREES] = [*kept.get(WORKTREES, ()), visit.workspace.place]
     more: dict[str, Any] = {WORKDIR: workdir} if workdir else {}
     more |= {SUBMITTED: True} if is_submitted(visit) else {}
     return {

@@ -44,6 +44,7 @@ from holdfast.frontends.dot.attributes import AGENTS, PERMISSIONS
 from holdfast.frontends.dot.document import Pipeline, Stage
 from holdfast.frontends.dot.model_choice import agent_fault
 from holdfast.runs.context.context import Context
+from holdfast.runs.steer_messages import place_of
 
 PREFIX: Final = "agent:"
 ADAPTERS: Final[Mapping[str, AgentAdapter]] = {
@@ -60,6 +61,7 @@ class AgentBackend:
     """`by_document`: a stage names it, and not the operator. Raises InputError if it is not known."""
 
     keeps_approvals = True  # it refuses such stages, unless its agent may only read
+    steerable = True
 
     def __init__(self, name: str, *, by_document: bool = False) -> None:
         if name not in ADAPTERS:
@@ -312,13 +314,13 @@ async def _take_messages(visit: StageVisit) -> list[dict[str, str]]:
     ctx = visit.ctx
     number = _taken[ctx] = _taken.get(ctx, 0) + 1
     key, taker = f"steer.{number}", f"{ctx.scope}{ctx.node}/agent"
-    if ctx.recorded(key) is None and not await ctx.steering.waiting(taker, ctx.node):
+    if ctx.recorded(key) is None and not await ctx.steering.waiting(taker, place_of(ctx)):
         return []
 
     async def take() -> list[dict[str, str]]:
         return [
             {"id": each.id, "text": each.text, "by": each.by}
-            for each in await ctx.steering.take(taker, ctx.node)
+            for each in await ctx.steering.take(taker, place_of(ctx))
         ]
 
     return await ctx.step("steer", take, effect="read", key=key)

@@ -1,0 +1,138 @@
+"""A verdict that an agent only repeats from its request is not its own."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast import Holdfast
+from holdfast.attractor import AgentBackend
+from holdfast.attractor.backends.command import CommandBackend
+from holdfast.attractor.verdict import block_in, stray_in, structured_in
+from holdfast.attractor.verdict_id import VerdictRequest
+from tests.attractor.fake_agents import FakeAgents, agents, claude
+from tests.attractor.run import dot, line, run
+
+__all__ = ["agents"]
+pytestmark = [pytest.mark.anyio, pytest.mark.covers("CP2-V5")]
+
+# The gate gets what the stage before it said.
+SAID = r'prompt="It said:\n{{stages.first.response}}"'
+GATED = line(
+    f"first [verdict=true]; gate [goal_gate=true, fail_closed=true, {SAID}];",
+    "first",
+    "gate",
+)
+REPEATS = "sed '/^End your answer with a verdict/,$d'"
+ID = re.compile(r'"verdict_id": "(v[0-9a-f]{7})"')
+
+
+def block(**fields: Any) -> str:
+    return f"```json\n{json.dumps(fields)}\n```"
+
+
+def agent(folder: Path, *, first: str, gate: str) -> CommandBackend:
+    """What each of the two stages runs, in a shell."""
+    script = folder / "agent"
+    script.write_text(f'#!/bin/sh\nif [ "$HOLDFAST_NODE" = first ]; then\n{first}\nelse\n{gate}\nfi\n')
+    script.chmod(0o755)
+    return CommandBackend(str(script))
+
+
+# As asked: with the id, which is in the form.
+OBEYS = (
+    """form=$(cat); id=$(echo "$form" | grep -o '"verdict_id": "[^"]*"' | tail -n 1); """
+    """printf 'Seen.\\n```json\\n{"outcome": "success", "preferred_label": "Ship", %s}\\n```\\n' "$id" """
+)
+FORGETS = """printf 'Seen.\\n```json\\n{"outcome": "success"}\\n```\\n'"""
+
+
+@pytest.mark.parametrize("first", [OBEYS, FORGETS], ids=["obeys", "forgets"])
+@pytest.mark.parametrize("gate", [REPEATS, f"{REPEATS}; echo I did nothing."])
+async def test_a_gate_that_repeats_the_beginning_of_its_request_is_not_satisfied(
+    hf: Holdfast, tmp_path: Path, first: str, gate: str
+) -> None:
+    result = await run(hf, GATED, tmp_path / "logs", backend=agent(tmp_path, first=first, gate=gate))
+    assert '"outcome": "success"' in (tmp_path / "logs" / "gate" / "response.md").read_text()
+    assert (result.status, result.context["failure_class"]) == ("fail", "verdict")
+
+
+@pytest.mark.parametrize("first", [OBEYS, FORGETS], ids=["obeys", "forgets"])
+async def test_its_own_verdict_counts_after_what_it_repeats(hf: Holdfast, tmp_path: Path, first: str) -> None:
+    gate = f'request=$(cat); echo "$request" | {REPEATS}; echo "$request" | ({OBEYS})'
+    result = await run(hf, GATED, tmp_path / "logs", backend=agent(tmp_path, first=first, gate=gate))
+    assert result.succeeded
+
+
+async def test_the_verdict_of_an_earlier_visit_is_not_that_of_this_one(hf: Holdfast, tmp_path: Path) -> None:
+    text = dot(
+        r'first [goal_gate=true, fail_closed=true, prompt="Before:\n{{stages.first.response}}"]; '
+        "again [shape=parallelogram, tool_command=true];",
+        "start -> first; first -> again [label=Ship]; again -> first; first -> done [label=End]",
+    )
+    backend = agent(
+        tmp_path,
+        first=f"if [ -e {tmp_path}/once ]; then {REPEATS}; else touch {tmp_path}/once; {OBEYS}; fi",
+        gate=":",
+    )
+    result = await run(hf, text, tmp_path / "logs", backend=backend)
+    assert (result.status, result.context["failure_class"]) == ("fail", "verdict")
+
+
+async def test_a_label_that_is_repeated_chooses_no_edge(hf: Holdfast, tmp_path: Path) -> None:
+    text = dot(
+        f"first [verdict=true]; gate [{SAID}]; ship; ask;",
+        "start -> first -> gate; gate -> ship [label=Ship]; gate -> ask [weight=2]; ship -> done; "
+        "ask -> done",
+    )
+    result = await run(hf, text, tmp_path / "logs", backend=agent(tmp_path, first=OBEYS, gate=REPEATS))
+    assert "ask" in result.completed_nodes
+
+
+async def test_an_agent_that_reports_what_it_repeats_in_its_stream(
+    hf: Holdfast, tmp_path: Path, agents: FakeAgents
+) -> None:
+    """As claude does: the stream is its own, and the text in it that of another stage."""
+    text = line("first [verdict=true]; gate [goal_gate=true, fail_closed=true];", "first", "gate")
+    said = f"Seen.\n{block(outcome='success', verdict_id='v0000000')}"
+    agents.plays("claude", claude(said))
+    result = await run(hf, text, tmp_path / "logs", backend=AgentBackend("claude"))
+    assert said in (tmp_path / "logs" / "gate" / "response.md").read_text()
+    assert (result.status, result.context["failure_class"]) == ("fail", "verdict")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "given", "counts"),
+    [
+        ("success", "v1111111", True),
+        ("success", "v2222222", False),
+        ("success", "v3333333", False),
+        ("fail", "v1111111", True),
+        ("fail", "v2222222", False),  # another stage's
+        ("fail", "v3333333", True),  # of nobody: a mistake in the id
+    ],
+)
+def test_whose_a_verdict_is_says_its_id(outcome: str, given: str, counts: bool) -> None:
+    request = VerdictRequest(id="v1111111", asked=block(outcome="success", verdict_id="v2222222"))
+    body = {"outcome": outcome, "verdict_id": given}
+    text = f"Well.\n{block(**body)}"
+    expected = (body if counts else None, "")
+    assert block_in(text, request) == expected
+    assert structured_in(json.dumps(body), request) == expected
+    stray = expected if outcome == "fail" else (None, "")
+    assert stray_in(f"{text}\n```diff\n-a\n```", request) == stray
+
+
+def test_a_verdict_without_an_id_is_no_proof_if_the_request_has_it() -> None:
+    body = block(outcome="success", preferred_label="Ship")
+    asked = f"{'The review of yesterday. ' * 9}\n{body}\nGo on."
+    for strict in (True, False):
+        request = VerdictRequest(id="v1111111", asked=asked, strict=strict)
+        assert block_in(f"Mine.\n{block(outcome='success')}", request)[0] is not None
+        # A copy of the request, or an answer in the words of its example.
+        assert block_in(asked.removesuffix("\nGo on."), request) == (None, "")
+        assert (block_in(f"Mine.\n{body}", request)[0] is None) is strict

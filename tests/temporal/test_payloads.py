@@ -236,7 +236,9 @@ async def test_worker_of_an_older_release_leaves_what_it_would_misread_to_a_newe
     flow.map("each", over="items", body=shorten, into="short")
     every = Activities.all
     with monkeypatch.context() as older:
-        older.setattr(Activities, "all", lambda self: [each for each in every(self) if each != self.node_apart])
+        older.setattr(
+            Activities, "all", lambda self: [each for each in every(self) if each != self.node_apart]
+        )
         async with Holdfast(sqlite, engine=engine) as hf, workers(hf, flow, cached=0):
             row, _ = await (await hf.service()).create(flow.program(), {"items": texts})
             handle = (await (await engine_of(hf)).client()).get_workflow_handle(row.id)

@@ -285,9 +285,7 @@ class Runtime(RunServices):
             driver.inbox_changed()
 
     # ------------------------------------------------------------------ publishing
-    def listen(
-        self, run: RunId, listener: Callable[[], None], *, rests: bool = False
-    ) -> Callable[[], None]:
+    def listen(self, run: RunId, listener: Callable[[], None], *, rests: bool = False) -> Callable[[], None]:
         """Call `listener` after each commit of that run, or with `rests` only after those with which it may
         have ended or begun to wait. Returns a function that stops that."""
         known = self._rest_listeners if rests else self._listeners

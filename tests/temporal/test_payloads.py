@@ -243,7 +243,7 @@ async def test_worker_of_an_older_release_leaves_what_it_would_misread_to_a_newe
             row, _ = await (await hf.service()).create(flow.program(), {"items": texts})
             handle = (await (await engine_of(hf)).client()).get_workflow_handle(row.id)
             async with asyncio.timeout(HANG):
-                while not (found := await _failures(handle)):
+                while not (found := await _failures(handle)):  # noqa: ASYNC110
                     await asyncio.sleep(0.05)
             assert set(found) == {"NotFoundError"}
     async with Holdfast(sqlite, engine=engine) as hf, workers(hf, flow, cached=0):
@@ -269,7 +269,7 @@ async def test_histories_keep_older_keys_until_their_runs_have_moved_out_and_bac
         row = await move_to_engine(service, await service.get(waiting.run_id), found.name)
         handle = (await found.client()).get_workflow_handle(waiting.run_id)
         async with asyncio.timeout(HANG):
-            while await (await handle.describe()).memo_value(TERM, 1) < row.term:
+            while await (await handle.describe()).memo_value(TERM, 1) < row.term:  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
     async with Holdfast(sqlite, engine=engine, keys=alone) as hf, workers(hf, flow):
         await (await hf.service()).answer(waiting.holds[0].id, "yes")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -47,6 +48,13 @@ class StageVisit(msgspec.Struct, frozen=True, kw_only=True):
     def given(self) -> Mapping[str, Any]:
         """The input of the run."""
         return self.ctx.run_input or {}
+
+    @property
+    def verdict_id(self) -> str:
+        """Of this attempt: the same if it is entered again, also by a run that continues it elsewhere."""
+        ctx = self.ctx
+        place = f"{self.branch}{self.stage.id}/{ctx.restarts}.{ctx.visit}.{ctx.attempt}"
+        return f"v{sha256(place.encode()).hexdigest()[:7]}"
 
     async def show_settled(self) -> None:
         """Before an effect: the directory has every stage before this one. A run that continues it on another

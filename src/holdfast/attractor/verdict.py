@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, cast
 import msgspec
 
 from holdfast.attractor.outcome import StageOutcome, StageStatus
-from holdfast.attractor.verdict_id import FIELD, VerdictRequest, verdict_id
+from holdfast.attractor.verdict_id import FIELD, VerdictRequest
 from holdfast.model.pipeline_conditions import OUTCOMES, outcome_word
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def instruction(visit: StageVisit, *, files: bool) -> str:
     links = _links(visit)
     form = (
         f'{{"outcome": "{PLACEHOLDER}", "preferred_label": "", "suggested_next_ids": [], "notes": "", '
-        f'"failure_reason": "", "context_updates": {{}}, "score": null, "{FIELD}": "{verdict_id(visit)}"}}'
+        f'"failure_reason": "", "context_updates": {{}}, "score": null, "{FIELD}": "{visit.verdict_id}"}}'
     )
     words = (
         f"outcome: {', '.join(_words(links))}. Say success only if the stage did all that it was asked for; "

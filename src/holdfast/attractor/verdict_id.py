@@ -5,24 +5,13 @@ So each attempt of a stage asks for a verdict with an id of its own.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
-
-if TYPE_CHECKING:
-    from holdfast.attractor.handler import StageVisit
 
 FIELD: Final = "verdict_id"
 _BEFORE: Final = 80
 """Characters before a verdict by which an answer is known as a part of its request."""
-
-
-def verdict_id(visit: StageVisit) -> str:
-    """Of this attempt: the same if it is entered again, also by a run that continues it elsewhere."""
-    ctx = visit.ctx
-    place = f"{visit.branch}{visit.stage.id}/{ctx.restarts}.{ctx.visit}.{ctx.attempt}"
-    return f"v{sha256(place.encode()).hexdigest()[:7]}"
 
 
 class VerdictRequest(msgspec.Struct, frozen=True, kw_only=True):

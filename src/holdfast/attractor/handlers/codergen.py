@@ -52,7 +52,7 @@ from holdfast.attractor.verdict import (
     unreadable,
     wants_verdict,
 )
-from holdfast.attractor.verdict_id import VerdictRequest, verdict_id
+from holdfast.attractor.verdict_id import VerdictRequest
 from holdfast.errors import RequirementsMissingError
 from holdfast.frontends.dot.document import Pipeline, Stage
 from holdfast.model.user_code.boundary import call_alone
@@ -297,7 +297,7 @@ def _outcome(asking: PromptRequest, reply: Mapping[str, Any]) -> StageOutcome:
 def _requested(asking: PromptRequest) -> VerdictRequest:
     visit = asking.visit
     return VerdictRequest(
-        id=verdict_id(visit),
+        id=visit.verdict_id,
         asked=as_conversation(asking),
         strict=is_fail_closed(visit.stage, visit.pipeline),
     )

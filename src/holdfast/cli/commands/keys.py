@@ -159,7 +159,7 @@ def _progress(table_name: str, looked_at: int) -> None:
 
 def _histories_text(engine: str, runs: int) -> str:
     return (
-        f"{runs:,} runs are on {engine}: their histories there are not re-encrypted, and may need older keys. "
+        f"{runs:,} runs are on {engine}: their histories there are not re-encrypted and may need older keys. "
         "Keep those until these runs have ended, or move them to the built-in workers and back: "
         "holdfast promote STORE --engine none, then --engine ADDRESS"
     )

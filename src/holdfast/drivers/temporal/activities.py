@@ -112,7 +112,7 @@ class Activities:
 
     @activity.defn(name=NODE_APART)
     async def node_apart(self, raw: bytes) -> bytes:
-        """The same, under a name that earlier releases do not have: they would not see that the call is without
+        """The same, under a name that earlier releases do not have: they would not see that the call lacks
         the input of the run."""
         return await self.node(raw)
 

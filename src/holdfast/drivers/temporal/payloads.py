@@ -38,8 +38,8 @@ activity is given, counts it up and keeps the old rule for workflows that began 
 4. The members of enums are known: a condition compares them as it does where the flow's code is. Items of a
    map do not each get a large input of their run: activities read it from the store.
 
-Workers of several releases poll one queue. Those that do not know the protocol of a run do not decide for it, but
-they are given its activities. One that an earlier release would misread has a name of its own.
+Workers of several releases poll one queue. Those that do not know the protocol of a run do not decide for it,
+but they are given its activities. One that an earlier release would misread has a name of its own.
 """
 NODE: Final = "holdfast.node"
 NODE_APART: Final = "holdfast.node_apart"

@@ -6,8 +6,8 @@ for that thread (what it waits for was cancelled by its own timeout). Two thread
 tasks; then it is never removed, and its run stands still as long as this worker lives. Here the second one
 waits, and the first one ends by itself: code of the engine has no loop without an end.
 
-It also asks the workflow for the context of each payload, three times and in the sandbox, which was a tenth of the
-time of a step. All payloads of a run have the same one.
+It also asks the workflow for the context of each payload, three times and in the sandbox, which was a tenth
+of the time of a step. All payloads of a run have the same one.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ import msgspec
 from holdfast.checkpoint.encrypt import bytes_of_text, header_of
 from holdfast.checkpoint.spill import Blob
 from holdfast.errors import CheckpointCorruptError, KeyMissingError, SettingsError
-from holdfast.runs.engine_report import is_of_engine
 from holdfast.runs.encryption.cipher import ENCRYPTED, Content, FieldCipher
+from holdfast.runs.engine_report import is_of_engine
 from holdfast.store.rows import RunFilter, RunRow
 from holdfast.types.ciphertext import StoredRow, is_encrypted, is_encrypted_text
 from holdfast.types.document import Document

@@ -11,7 +11,7 @@ from holdfast.attractor import worktrees
 from holdfast.attractor.branch_refs import levels, ref_name
 from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.attractor.stage_outputs import middle_cut
-from holdfast.attractor.worktree_folders import FOLDER, remove_worktree
+from holdfast.attractor.worktree_folders import FOLDER, is_committed, remove_worktree
 from holdfast.attractor.worktree_requirements import WORKTREE
 from holdfast.attractor.worktrees import COMMIT, ORIGIN, SCOPE, Worktree
 from holdfast.frontends.dot.document import Stage
@@ -205,14 +205,15 @@ class _Merge:
         self._remove_branches()
 
     def _remove_branches(self) -> None:
-        """Their commits have everything."""
+        """If their commits have everything."""
         visit = self._visit
         folder = visit.logs.resolve() / FOLDER
         for path in folder.glob("*") if folder.is_dir() else ():
             for level in levels(path.name.replace("~", "/") + "/"):
                 inside = level.scope.removeprefix(visit.branch)
                 if inside.count("/") == 1 and level.fan == self._fan.id:
-                    remove_worktree(path)
+                    if is_committed(path):
+                        remove_worktree(path)
                     break
 
     def _workspace(self, commit: str, origin: str) -> Worktree:

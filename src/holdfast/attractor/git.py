@@ -122,7 +122,8 @@ class Repository(msgspec.Struct, frozen=True):
         return {ref: commit for commit, _, ref in (line.partition(" ") for line in lines)}
 
     def is_ancestor(self, commit: str, of: str) -> bool:
-        return self.run("merge-base", "--is-ancestor", commit, of, ok=(0, 1)).returncode == 0
+        """Not of a commit that the repository does not have."""
+        return self.run("merge-base", "--is-ancestor", commit, of, ok=(0, 1, 128)).returncode == 0
 
     def set_ref(self, ref: str, commit: str, *, new: bool = False) -> None:
         """`new`: only if it does not exist yet."""
@@ -149,7 +150,8 @@ class Repository(msgspec.Struct, frozen=True):
         left = [_pathspec(path, top) for path in inside if path not in ignored]
         # Of other stores and runs in this folder: they change while they are read.
         left.append(":(exclude,top,glob)**/.holdfast/**")
-        self.git("add", "--all", "--", ":/", *left, at=top, index=index)
+        # `--sparse`: a file outside of the user's sparse checkout is work too.
+        self.git("add", "--all", "--sparse", "--", ":/", *left, at=top, index=index)
         return self.git("write-tree", at=top, index=index).strip()
 
     def _ignored(self, top: Path, paths: Sequence[Path]) -> set[Path]:
@@ -301,6 +303,8 @@ def repository_faults(folder: Path) -> list[str]:
         repository = Repository.at(folder)
     except GitCommandError:
         return [*faults, f"{folder} is not in the working tree of a git repository"]
+    if repository.prefix and repository.run("check-ignore", "-q", ".", at=folder, ok=(0, 1)).returncode == 0:
+        faults.append(f"git ignores {folder}, so that no commit would have what branches do there")
     links = repository.git("ls-files", "--stage", "-z", "--", ":/")
     names = [entry.partition("\t")[2] for entry in links.split("\0") if entry.startswith(f"{LINK_MODE} ")]
     if names:

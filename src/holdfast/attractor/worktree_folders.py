@@ -15,6 +15,8 @@ from holdfast.attractor.run_files import make_private, write_or_raise
 FOLDER: Final = "worktrees"
 LOCK: Final = "holdfast-worktrees.lock"
 """In the folder that worktrees share."""
+INDEX: Final = "holdfast-index"
+"""In the folder that git keeps for a worktree: the index of a commit that is being made."""
 _GITDIR: Final = "gitdir: "
 _ATTEMPTS: Final = 5
 
@@ -56,8 +58,10 @@ def _add(repository: Repository, fresh: Path, commit: str, *words: str) -> None:
     with alone(repository.common):
         for attempt in range(1, _ATTEMPTS + 1):
             try:
+                # Whole, also if the user's is a sparse checkout: a stage sees what others made anywhere.
+                whole = ("-c", "core.sparseCheckout=false")
                 repository.git(
-                    "worktree", "add", "--detach", "--quiet", "--force", *words, str(fresh), commit
+                    *whole, "worktree", "add", "--detach", "--quiet", "--force", *words, str(fresh), commit
                 )
             # The lock stops no other programs: a person, or an agent in its worktree, may add theirs.
             except GitCommandError:
@@ -123,20 +127,33 @@ def _remove(path: Path) -> None:
 
 
 def remove_worktrees(root: Path) -> None:
-    """Of a run that has completed: its commits are in its refs."""
+    """Of a run that has completed: its commits are in its refs. Those with other files stay."""
     for folder in (root / FOLDER, *root.glob(f"restart-*/{FOLDER}")):
         if folder.is_dir():
-            for path in folder.resolve().iterdir():
-                if path.is_dir():
+            paths = [path for path in folder.resolve().iterdir() if path.is_dir()]
+            kept = [path for path in paths if not is_committed(path)]
+            for path in paths:
+                if path not in kept:
                     remove_worktree(path)
-            shutil.rmtree(folder, ignore_errors=True)
+            if not kept:
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def is_committed(path: Path) -> bool:
+    """Whether all stages that worked in this worktree have their commits. If not, its files are nowhere
+    else: the last commit failed, or its `.git` was changed."""
+    if path.name.startswith("."):
+        # Not complete: no stage has worked there.
+        return True
+    admin = _admin_or_none(path)
+    return admin is not None and not (admin / INDEX).exists()
 
 
 def point_to(repository: Repository, path: Path, commit: str) -> None:
     """HEAD and index of a worktree; its files stay."""
     admin = admin_folder(path)
-    index = admin / "holdfast-index"
-    for lock in (admin / "holdfast-index.lock", admin / "HEAD.lock"):
+    index = admin / INDEX
+    for lock in (admin / f"{INDEX}.lock", admin / "HEAD.lock"):
         lock.unlink(missing_ok=True)
     repository.git("read-tree", commit, at=path, index=index)
     repository.git("update-ref", "--no-deref", "HEAD", commit, at=path)

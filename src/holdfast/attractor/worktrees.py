@@ -28,6 +28,7 @@ from holdfast.attractor.processes import CHILD
 from holdfast.attractor.run_files import OWNER, is_refused_here, make_private
 from holdfast.attractor.worktree_folders import (
     FOLDER,
+    INDEX,
     add_folder,
     admin_folder,
     adopt_folder,
@@ -215,9 +216,9 @@ async def settle(visit: StageVisit, workspace: Worktree, outcome: StageOutcome) 
 
 def _commit(visit: StageVisit, workspace: Worktree, outcome: StageOutcome) -> dict[str, str]:
     repository, admin = workspace.repository, admin_folder(workspace.path)
-    index = admin / "holdfast-index"
+    index = admin / INDEX
     # All processes of the stage have ended: a lock is left from one that was killed.
-    for lock in (admin / "index.lock", admin / "holdfast-index.lock", admin / "HEAD.lock"):
+    for lock in (admin / "index.lock", admin / f"{INDEX}.lock", admin / "HEAD.lock"):
         lock.unlink(missing_ok=True)
     _copied(admin / "index", index)
     tree = repository.tree_of_files(workspace.path, index)
@@ -227,7 +228,7 @@ def _commit(visit: StageVisit, workspace: Worktree, outcome: StageOutcome) -> di
         shown = ", ".join(one_line(name, 60) for name in links[:3])
         raise GitCommandError(
             f"the stage left a git repository inside its worktree ({shown}), whose files cannot be part of a "
-            "commit; delete its .git, or let .gitignore name it"
+            f"commit; delete its .git, or let .gitignore name it. They stay in {workspace.path}"
         )
     made = commit_of(
         visit, workspace, tree, (workspace.commit,), f"{visit.stage.id}: {outcome.status}", outcome
@@ -408,8 +409,7 @@ def _prepare(workspace: Worktree) -> None:
     repository, path = workspace.repository, workspace.path
     if path.is_dir():
         adopt_folder(repository, path, workspace.commit)
-        head = repository.git("rev-parse", "--verify", "HEAD", at=path, ok=(0, 128)).strip()
-        if head != workspace.commit:
+        if not _is_at(repository, path, workspace.commit):
             point_to(repository, path, workspace.commit)
     else:
         add_folder(repository, path, workspace.commit)
@@ -417,6 +417,15 @@ def _prepare(workspace: Worktree) -> None:
     if workspace.owns and not is_refused_here() and not workspace.bundle.exists():
         # Before its first commit too: without it another machine could not begin the branch.
         workspace.keep(workspace.commit)
+
+
+def _is_at(repository: Repository, path: Path, commit: str) -> bool:
+    """Whether a worktree has the commit, or commits after it: those of an agent that was interrupted, whose
+    index has files that git ignores otherwise. Git makes no index for a folder that was adopted."""
+    if not (admin_folder(path) / "index").exists():
+        return False
+    head = repository.git("rev-parse", "--verify", "HEAD", at=path, ok=(0, 128)).strip()
+    return head == commit or (bool(head) and repository.is_ancestor(commit, head))
 
 
 def advance(workspace: Worktree, commit: str) -> None:

@@ -8,7 +8,9 @@ protocol up and keeps the old rule for runs that began before.
 from __future__ import annotations
 
 import asyncio
+import base64
 import gzip
+import os
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -24,7 +26,7 @@ from temporalio.worker import (
     WorkflowOutboundInterceptor,
 )
 
-from holdfast import Holdfast
+from holdfast import Context, Flow, Holdfast
 from holdfast.drivers.temporal.payloads import PROTOCOL
 from holdfast.drivers.temporal.workflow import RunWorkflow
 from holdfast.testing.conformance.flows import FLOWS
@@ -90,9 +92,52 @@ async def replay(history: WorkflowHistory) -> None:
     assert sorted(inputs.found) == sorted(recorded), "an activity is given something else than before"
 
 
+LARGE = {"items": [base64.b85encode(os.urandom(760)).decode() for _ in range(3)]}
+"""Over the size from which it is left out, and below that from which payloads are compressed."""
+
+
+def large_input() -> Flow:
+    """Items are not each given the input of their run."""
+    flow = Flow("large_input", effect="pure")
+
+    async def measure(item: str, ctx: Context) -> int:
+        return len(item) + len(ctx.run_input["items"])
+
+    flow.map("each", over="items", body=measure, into="sizes")
+    flow.hold("ask", prompt="Enough?", options=["yes"])
+    flow.edge("each", "ask")
+    return flow
+
+
+def effects() -> Flow:
+    """Effects of nodes, of items and inside scripts, which also sleep and ask."""
+    flow, inner = Flow("effects", effect="external"), Flow("inner", effect="external")
+
+    @inner.node(idempotency_key="{{order}}")
+    async def pay(_state: Any) -> dict[str, Any]:
+        return {"paid": True}
+
+    async def send(item: int) -> int:
+        return item
+
+    @flow.script(timeout="1m")
+    async def talk(_state: Any, ctx: Context) -> dict[str, Any]:
+        first = await ctx.step("first", lambda: 1, effect="external")
+        await ctx.sleep(0.01)
+        reply = await ctx.ask("Well?", options=["yes"])
+        second = await ctx.step("second", lambda: 2, effect="external")
+        return {"sum": first + second, "said": reply.decision}
+
+    flow.subflow("order", inner, inputs={"order": "'A17'"}, outputs={"paid": "state.paid"})
+    flow.map("each", over="[1, 2, 3]", body=send, into="sent", concurrency=2)
+    flow.chain("order", "each", "talk")
+    return flow
+
+
 async def record() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
-    cases = [(case.name, case.build(), case.given) for case in FLOWS] + [("asks", asks(), None)]
+    cases = [(case.name, case.build(), case.given) for case in FLOWS]
+    cases += [("asks", asks(), None), ("effects", effects(), {}), ("large_input", large_input(), LARGE)]
     engine = temporal.server().address()
     with tempfile.TemporaryDirectory() as place:
         async with (

@@ -28,7 +28,7 @@ from holdfast.model.snapshot import dump_position, load_position
 from holdfast.runs.record_codec import RecordCodec
 from holdfast.types.record import Body, Op, Record, Side
 
-PROTOCOL: Final = 4
+PROTOCOL: Final = 5
 """The number of the rules by which new workflows decide. A release that changes a decision, or what an
 activity is given, counts it up and keeps the old rule for workflows that began with it:
 
@@ -37,13 +37,14 @@ activity is given, counts it up and keeps the old rule for workflows that began 
 3. Activities are given only what they cannot know, and answers are fitted as they are read.
 4. The members of enums are known: a condition compares them as it does where the flow's code is. Items of a
    map do not each get a large input of their run: activities read it from the store.
+5. Such items have an activity of their own, which releases before protocol 4 do not have.
 
 Workers of several releases poll one queue. Those that do not know the protocol of a run do not decide for it,
 but they are given its activities. One that an earlier release would misread has a name of its own.
 """
 NODE: Final = "holdfast.node"
 NODE_APART: Final = "holdfast.node_apart"
-"""Of a node whose call is without the input of its run (protocol 4)."""
+"""Of a node whose call is without the input of its run (from protocol 5 on)."""
 MOST_ITEMS: Final = 1_000
 """Of a map that begin together: the workflow decides about all of them in one task, within two seconds."""
 

@@ -50,7 +50,9 @@ MAX_LOST: Final = 5
 MAX_EVENTS: Final = 20_000
 APART: Final = 2 * 1024
 """Encoded bytes of a run's input from which its items are not each given it."""
-APART_SINCE: Final = 4  # protocol
+APART_SINCE: Final = 4
+NAMED_SINCE: Final = 5
+"""Protocols: of calls without the input, and of their activity's own name."""
 MAX_ACTIVITIES: Final = 500
 """Of one run at a time; further nodes wait in order."""
 UNSERVED: Final = "UnservedError"
@@ -201,7 +203,7 @@ class WorkflowNodes(WorkflowJournal):
             )
             limit = timedelta(microseconds=node.timeout + 60_000_000) if node.timeout else FOREVER
             raw: bytes = await workflow.execute_activity(
-                NODE_APART if apart else NODE,
+                NODE_APART if apart and self._start.protocol >= NAMED_SINCE else NODE,
                 encode_request(call, brief=self._start.is_brief),
                 result_type=bytes,
                 start_to_close_timeout=limit,

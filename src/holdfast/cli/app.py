@@ -25,7 +25,9 @@ VALUES: Final = {
     "flow": "NAME", "lane": "NAME", "tenant": "NAME", "template": "NAME", "node": "NODE", "stage": "NODE",
     "host": "ADDRESS", "url": "ADDRESS", "port": "PORT", "query": "QUERY", "status": "STATUS",
     "decision": "OPTION", "idempotency_key": "KEY", "key": "KEY", "run_id": "ID", "run": "RUN",
-    "patch": "JSON", "time": "DURATION", "every": "SECONDS", "drain": "SECONDS",
+    "patch": "JSON", "every": "SECONDS", "drain": "SECONDS", "time": "DURATION", "since": "DURATION",
+    "timeout": "DURATION", "reminder": "DURATION", "version": "VERSION", "assignee": "WHO",
+    "calendar": "NAME", "thread": "NAME", "tool": "NAME",
 }  # fmt: skip
 _LONGEST = max(map(len, COMMANDS))  # the texts of all groups begin in one column
 

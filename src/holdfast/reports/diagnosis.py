@@ -135,7 +135,7 @@ def _machine_reason(
         what = "an attempt failed, and the next one begins" if retries else "it sleeps, and wakes up"
         return f"{what} at {iso(row.wakes_at or now)}", []
     if row.status is RunStatus.running:
-        return f"worker {row.worker} runs it", [f"holdfast show {name} --watch    # follow it"]
+        return f"worker {row.worker} runs it", [f"holdfast show {name} --timeline    # where it is now"]
     if row.status is RunStatus.pending:
         what = "no worker has started it"
     elif row.status is RunStatus.pending_input:
@@ -162,7 +162,7 @@ async def _engine_reason(service: RunService, row: RunRow, address: str) -> tupl
         problem = error.message
     if problem:
         return problem, [f"holdfast doctor --engine {address}    # looks at all runs there"]
-    return f"{address} drives it", [f"holdfast show {name} --watch    # follow it"]
+    return f"{address} drives it", [f"holdfast show {name} --timeline    # where it is now"]
 
 
 def _question(holds: list[HoldRow], now: int) -> str:

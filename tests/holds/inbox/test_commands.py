@@ -205,8 +205,8 @@ def test_people_talk_about_a_hold(hands: Hands) -> None:
     assert hands("reply", hold, "Number 42.", "--as", "user:ian@acme")["paused_at"] is None
 
     hands("ask-back", hold, "Sure?", "--as", "user:dana@acme")
-    assert hands("ask-back", hold, "--drop", "--as", "user:dana@acme")["paused_at"] is None
-    assert "--drop" in hands.refused("ask-back", hold)
+    assert hands("ask-back", hold, "--withdraw", "--as", "user:dana@acme")["paused_at"] is None
+    assert "--withdraw" in hands.refused("ask-back", hold)
 
     said = hands.cli("holds", "show", hold).out
     assert "user:dana@acme says, " in said
@@ -240,7 +240,7 @@ def test_what_is_ones_own_is_in_ones_own_lists(hands: Hands) -> None:
     hands("watch", hold, "--off")
     assert hands("list", "--view", "watching")["items"] == []
     assert hands("draft", hold, "approve", "-m", "so far")["comment"] == "so far"
-    assert hands("draft", hold, "--drop") is None
+    assert hands("draft", hold, "--delete") is None
     assert "give a time" in hands.refused("snooze", hold)
 
 

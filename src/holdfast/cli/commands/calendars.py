@@ -70,11 +70,11 @@ def check(
     add: Annotated[
         Text,
         typer.Option(
-            "--add", help="Add this business time and print the result: 30bm, 4bh, 2bd", metavar="LENGTH"
+            "--add", help="Add this business time and print the result: 30bm, 4bh, 2bd", metavar="DURATION"
         ),
     ] = None,
     start: Annotated[
-        Text, typer.Option("--from", help="Start time in ISO 8601 (default: now)", metavar="WHEN")
+        Text, typer.Option("--from", help="Start time in ISO 8601 (default: now)", metavar="TIME")
     ] = None,
     json: Json = False,
 ) -> int:

@@ -33,12 +33,12 @@ Token = Annotated[str, typer.Argument(help="The token, or the URL that ends with
 
 @group.command("list", epilog="Example:  holdfast callbacks list RUN")
 def list_(
-    run: Annotated[str, typer.Argument(help="Id of the run, or its beginning", metavar="RUN")],
+    run: Annotated[str, typer.Argument(help="Run id or a unique prefix of it", metavar="RUN")],
     tenant: Annotated[str, typer.Option("--tenant", help="Tenant")] = "default",
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """List the callbacks that a run waits for, with the URLs that complete them."""
+    """List callbacks that a run waits for, with their URLs."""
     return run_async(list_callbacks(run, tenant=tenant, store=store, json=json))
 
 

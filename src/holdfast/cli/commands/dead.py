@@ -45,7 +45,7 @@ def list_(
 
 @group.command(epilog="Example:  holdfast dead show 3fa9c1")
 def show(run: Run, store: Store = None, json: Json = False) -> int:
-    """Show every lost worker: when, at which record, and which nodes were running."""
+    """Show every lost worker and the nodes that were running."""
     return run_async(show_dead(run, store=store, json=json))
 
 

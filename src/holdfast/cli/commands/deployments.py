@@ -39,7 +39,9 @@ def create(
     name: Annotated[str, typer.Argument(help="Deployment name", metavar="NAME")],
     flow: Annotated[str, typer.Option("--flow", help="Flow name")],
     version: Annotated[str, typer.Option(help="Use only this version of the flow")] = "",
-    mode: Annotated[str, typer.Option(help="plain, or entity (each run names an entity)")] = "plain",
+    mode: Annotated[
+        str, typer.Option(help="entity: each run names an entity", metavar="plain|entity")
+    ] = "plain",
     skill: Annotated[
         list[str] | None,
         typer.Option("--skill", help="Bind a skill: NAME@RANGE; may be repeated", metavar="SKILL"),
@@ -48,11 +50,16 @@ def create(
         bool, typer.Option("--strict-skills", help="Fail the node if a pinned skill's content was changed")
     ] = False,
     assignee: Annotated[Text, typer.Option(help="Default assignee of holds")] = None,
-    priority: Annotated[Text, typer.Option(help="Default priority of holds")] = None,
+    priority: Annotated[
+        Text, typer.Option(help="Default priority of holds", metavar="low|normal|high|critical")
+    ] = None,
     calendar: Annotated[Text, typer.Option(help="Default calendar of holds")] = None,
     timeout: Annotated[Text, typer.Option(help="Default deadline of holds: 2d, 4bh")] = None,
     on_timeout: Annotated[
-        Text, typer.Option(help="Default action at expiry: cancel, default_option, fail, escalate:WHO")
+        Text,
+        typer.Option(
+            help="Default action at expiry: cancel, default_option, fail, escalate:WHO", metavar="ACTION"
+        ),
     ] = None,
     reminder: Annotated[Text, typer.Option(help="Reminder interval: 4h")] = None,
     policy: Annotated[
@@ -81,7 +88,7 @@ def list_(tenant: Whose = "default", store: Store = None, json: Json = False) ->
 
 @group.command(epilog="Example:  holdfast deployments show refunds")
 def show(name: Name, tenant: Whose = "default", store: Store = None, json: Json = False) -> int:
-    """Show a deployment and the skill versions that a new run would get."""
+    """Show a deployment, and the skills a new run would get."""
     return run_async(show_deployment(name, tenant, store=store, json=json))
 
 
@@ -95,7 +102,7 @@ def delegate(
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Delegate to WHO: holds for `delegated_user` are assigned to them."""
+    """Assign holds for `delegated_user` to WHO."""
     return run_async(delegate_deployment(name, to, until, by, tenant, store=store, json=json))
 
 

@@ -17,7 +17,7 @@ def diagnose(run: Run, store: Store = None, json: Json = False) -> int:
     """Explain why a run waits or failed, and what to do.
 
     At most ten lines: where it is, why, the end of a failed command's output, what came before, and the
-    commands that lead on. It changes nothing.
+    next commands. It changes nothing.
     """
     return run_async(print_diagnosis(run, store=store, json=json))
 

@@ -60,7 +60,7 @@ def show(
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Show a person with groups and roles, or a group or role with members."""
+    """Show a person with groups and roles, or a group or role."""
     return run_async(show_entry(which, tenant, store=store, json=json))
 
 
@@ -89,7 +89,7 @@ def add_person(
 def delete_person_command(
     who: Who, tenant: Whose = "default", store: Store = None, json: Json = False
 ) -> int:
-    """Remove a person from the directory and all groups and roles."""
+    """Delete a person, also from all groups and roles."""
     return run_async(delete_person(who, tenant, store=store, json=json))
 
 

@@ -35,7 +35,7 @@ Address = Annotated[
     "holdfast engine setup --json"
 )
 def setup(address: Address = None, json: Json = False) -> int:
-    """Register what runs need in a namespace of the cluster: the search attributes.
+    """Register the search attributes of runs in the cluster.
 
     It changes nothing that is there. The namespace must exist.
     """

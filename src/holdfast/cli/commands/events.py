@@ -34,13 +34,18 @@ def send(
     data: Annotated[Text, typer.Argument(help="JSON, @file, or - for stdin", metavar="[JSON]")] = None,
     key: Annotated[Text, typer.Option(help="The run that waits for this key gets it", metavar="KEY")] = None,
     run: Annotated[Text, typer.Option(help="Only the run with this id gets it", metavar="RUN")] = None,
-    id: Annotated[Text, typer.Option(help="Id of the event; sent once for it", metavar="ID")] = None,  # noqa: A002
-    keep: Annotated[str, typer.Option(help="How long it waits for a run", metavar="TIME")] = "7d",
+    id: Annotated[Text, typer.Option(help="Event id; the same id is sent only once", metavar="ID")] = None,  # noqa: A002
+    keep: Annotated[
+        str, typer.Option(help="How long the event is kept for a run", metavar="DURATION")
+    ] = "7d",
     tenant: Annotated[str, typer.Option("--tenant", help="Tenant")] = "default",
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Send an event to the run that waits for its name and key; if there is none, the event is kept."""
+    """Send an event to the run that waits for it.
+
+    That is a run which waits for its name and key. If there is none, the event is kept.
+    """
     content = None if data is None else read_json(data, "the event")
     options = {"key": key, "run": run, "id": id, "keep": _micros(keep), "tenant": tenant}
     return run_async(send_event(name, content, options, store=store, json=json))

@@ -46,12 +46,12 @@ Which = Annotated[Text, typer.Option("--flow", help="Flow name, if NEW has sever
 def list_(
     flow: Annotated[Text, typer.Option(help="Only this flow")] = None,
     tenant: Annotated[
-        str, typer.Option(help="Whose current versions of deployed documents are marked")
+        str, typer.Option(help="Tenant whose current versions of deployed documents are marked")
     ] = "default",
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """List versions of flows: runs by status, times of use, location of code."""
+    """List versions of flows with runs, use and code location."""
     return run_async(list_flows(flow, tenant, store=store, json=json))
 
 
@@ -61,10 +61,10 @@ def list_(
 def check(
     new: New, flow: Which = None, engine: Engine = None, store: Store = None, json: Json = False
 ) -> int:
-    """Check whether active runs of other versions fit NEW, and say why not.
+    """Check whether active runs of other versions fit NEW.
 
-    It changes nothing. With an engine it notes what differs there. Exit code 1: at least one run does not
-    fit.
+    It says why a run does not fit, and changes nothing. With an engine it notes what differs there. Exit
+    code 1: at least one run does not fit.
     """
     return run_async(check_flow(new, flow, engine=engine, store=store, json=json))
 
@@ -134,7 +134,7 @@ def activate(
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Make a version of a deployed flow the current one: new runs start on it."""
+    """Make a version of a deployed flow current, for new runs."""
     from holdfast.cli.deployed_run import activate_version
 
     return run_async(activate_version(name, version, tenant, by=by, store=store, json=json))

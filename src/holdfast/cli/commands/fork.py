@@ -68,7 +68,7 @@ def fork(
         typer.Option(
             help="With --where: a run is forked once for each key, so that an interrupted command can be "
             "repeated (default: a new key, printed)",
-            metavar="TEXT",
+            metavar="KEY",
         ),
     ] = None,
     plan: Plan = False,

@@ -69,7 +69,7 @@ def save(
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Save a checkpoint that is stored exactly like this; any other is refused.
+    """Save a checkpoint; one that differs from the store is refused.
 
     Checkpoints are written by the run. To continue from a changed one, fork it.
     """

@@ -42,7 +42,7 @@ def list_(
     prefix: Annotated[
         str, typer.Argument(help="Only limits whose name starts with this", metavar="PREFIX")
     ] = "",
-    keys: Annotated[bool, typer.Option("--keys", help="Also each key that has runs now")] = False,
+    keys: Annotated[bool, typer.Option("--keys", help="Also list each key that has runs")] = False,
     tenant: Annotated[
         str, typer.Option("--tenant", help="Tenant whose limits of map items are listed")
     ] = "default",
@@ -51,8 +51,8 @@ def list_(
 ) -> int:
     """List limits with the number of active and queued runs.
 
-    A limit that items of maps share (limit_key=) is items:KEY, while items are at work or wait: running and
-    waiting are items, and --json names the run of each.
+    A limit that items of maps share (limit_key=) is listed as items:KEY while items run or wait. Its counts
+    are items, and --json names the run of each.
     """
     return run_async(list_limits(prefix, keys=keys, tenant=tenant, store=store, json=json))
 

@@ -33,7 +33,7 @@ def create(
     hold: Hold,
     to: Annotated[str, typer.Option(help="Person the link is for: user:NAME", metavar="WHO")],
     view: Annotated[bool, typer.Option("--view", help="Read-only link: it cannot decide")] = False,
-    lasting: Annotated[str, typer.Option("--for", help="Lifetime of the link", metavar="LENGTH")] = "7d",
+    lasting: Annotated[str, typer.Option("--for", help="Lifetime of the link", metavar="DURATION")] = "7d",
     by: By = "user:local",
     store: Store = None,
     json: Json = False,

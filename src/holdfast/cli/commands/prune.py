@@ -38,16 +38,17 @@ def prune(
         int | None, typer.Option(help="Number of checkpoints to keep per run (default: 10)", min=1)
     ] = None,
     older: Annotated[
-        Text, typer.Option(help="Delete runs that ended longer ago: 30d, 12h", metavar="AGE")
+        Text, typer.Option(help="Delete runs that ended longer ago: 30d, 12h", metavar="DURATION")
     ] = None,
     flow: Annotated[Text, typer.Option(help="Only runs of this flow")] = None,
     blobs: Annotated[bool, typer.Option("--blobs", help="Also delete blobs that no run refers to")] = False,
     orphans: Annotated[
         bool, typer.Option("--orphans", help="Also delete objects of the blob store that no row names")
     ] = False,
-    grace: Annotated[str, typer.Option(help="Only blobs older than this", metavar="AGE")] = "24h",
+    grace: Annotated[str, typer.Option(help="Only blobs older than this", metavar="DURATION")] = "24h",
     feed: Annotated[
-        Text, typer.Option(help="Also delete entries of the event feed older than this: 7d", metavar="AGE")
+        Text,
+        typer.Option(help="Also delete entries of the event feed older than this: 7d", metavar="DURATION"),
     ] = None,
     worktrees: Annotated[
         bool,

@@ -42,7 +42,7 @@ Token = Annotated[int, typer.Option(help="Token of the claim, as `claim` printed
 Error = Annotated[Text, typer.Option(help="Reason, stored with the message", metavar="TEXT")]
 Whose = Annotated[str, typer.Option("--tenant", help="Tenant")]
 Ttl = Annotated[
-    Text, typer.Option(help="How long the claim lasts (default: that of the queue, 5m)", metavar="TIME")
+    Text, typer.Option(help="How long the claim lasts (default: that of the queue, 5m)", metavar="DURATION")
 ]
 Act = Callable[[Any, tuple[str, str, str], str], Awaitable[MessageRow]]
 """What is done: by the service, to a message (scope, queue, id) of a tenant."""
@@ -52,12 +52,12 @@ Act = Callable[[Any, tuple[str, str, str], str], Awaitable[MessageRow]]
 def publish(
     queue: Queue,
     payload: Annotated[str, typer.Argument(help="JSON, @file, or - for stdin", metavar="JSON")],
-    id: Annotated[Text, typer.Option(help="Message id; published once for it", metavar="ID")] = None,  # noqa: A002
-    type: Annotated[str, typer.Option(help="Type of the message")] = "message",  # noqa: A002
+    id: Annotated[Text, typer.Option(help="Message id; published only once", metavar="ID")] = None,  # noqa: A002
+    type: Annotated[str, typer.Option(help="Type of the message", metavar="NAME")] = "message",  # noqa: A002
     correlation_id: Annotated[Text, typer.Option(help="Id of what it belongs to", metavar="ID")] = None,
-    priority: Annotated[str, typer.Option(help="low, normal, high or critical")] = "normal",
-    delay: Annotated[Text, typer.Option(help="Not claimable before: 30s, 5m", metavar="TIME")] = None,
-    expires_in: Annotated[Text, typer.Option(help="Expires after this time", metavar="TIME")] = None,
+    priority: Annotated[str, typer.Option(help="Priority", metavar="low|normal|high|critical")] = "normal",
+    delay: Annotated[Text, typer.Option(help="Not claimable before: 30s, 5m", metavar="DURATION")] = None,
+    expires_in: Annotated[Text, typer.Option(help="Expires after this time", metavar="DURATION")] = None,
     group_key: Annotated[
         Text, typer.Option(help="Messages of one group are claimed one at a time", metavar="KEY")
     ] = None,
@@ -82,14 +82,19 @@ def list_(
     ] = None,
     state: Annotated[
         list[str] | None,
-        typer.Option(help="ready, claimed, completed, dead, withdrawn or expired; may be repeated"),
+        typer.Option(
+            help="ready, claimed, completed, dead, withdrawn or expired; may be repeated", metavar="STATE"
+        ),
     ] = None,
     limit: Annotated[int, typer.Option(help="Maximum number of rows", min=1)] = 20,
     tenant: Whose = "default",
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """List queues with their counts, or the messages of one queue, newest first."""
+    """List queues with counts, or messages of one queue.
+
+    Messages are listed newest first.
+    """
     if queue is None:
         return run_async(list_queues(tenant, store=store, json=json))
     return run_async(list_messages(queue, state or [], limit, tenant, store=store, json=json))
@@ -115,7 +120,7 @@ def claim(
     ] = None,
     limit: Annotated[int, typer.Option(help="Maximum number of messages", min=1, max=100)] = 1,
     wait: Annotated[
-        str, typer.Option(help="How long to wait for a first one, up to 30s", metavar="TIME")
+        str, typer.Option(help="How long to wait for a first one, up to 30s", metavar="DURATION")
     ] = "0s",
     ttl: Ttl = None,
     by: By = "user:local",
@@ -123,8 +128,11 @@ def claim(
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Claim messages, by priority and age; review requests only if the person of --by may decide them. The
-    token that is printed completes or releases them."""
+    """Claim messages, by priority and age.
+
+    Review requests are claimed only if the person of --by may decide them. The token that is printed
+    completes or releases a message.
+    """
     length, waits = _micros(ttl, "--ttl"), (_micros(wait, "--wait") or 0) / 1_000_000
     whose = operator(by, tenant=tenant, channel="cli")
     return run_async(claim_messages(queue, message, whose, limit, waits, ttl=length, store=store, json=json))
@@ -183,11 +191,11 @@ def complete(
 def release(
     token: Token,
     delay: Annotated[
-        Text, typer.Option(help="Claimable again after this time (default: a back-off)", metavar="TIME")
+        Text, typer.Option(help="Claimable again after this time (default: a back-off)", metavar="DURATION")
     ] = None,
     error: Error = None,
 ) -> Act:
-    """Give a claimed message back. After its last attempt it is a dead letter."""
+    """Release a claimed message. After its last attempt it is a dead letter."""
     wait = _micros(delay, "--delay")
     return lambda queues, place, tenant: queues.release(*place, token, delay=wait, error=error, tenant=tenant)
 
@@ -214,10 +222,10 @@ def withdraw() -> Act:
 
 @group.command(epilog="Example:  holdfast queue reconcile")
 def reconcile(store: Store = None, json: Json = False) -> int:
-    """Compare open holds with their messages, and brokers with the store, and repair what was missed.
+    """Compare holds, messages and brokers, and repair them.
 
-    Ended messages are withdrawn from brokers; those that the store does not know are only counted. Workers do
-    it every 5 minutes.
+    Open holds are compared with their messages, and brokers with the store. Ended messages are withdrawn
+    from brokers; those that the store does not know are only counted. Workers do it every 5 minutes.
     """
     return run_async(reconcile_queues(store=store, json=json))
 

@@ -40,8 +40,10 @@ def runs(
     flow: Annotated[Text, typer.Option(help="Only runs of this flow")] = None,
     tenant: Annotated[Text, typer.Option(help="Only runs of this tenant")] = None,
     instance_key: Annotated[Text, typer.Option(help="Only runs of this entity", metavar="KEY")] = None,
-    newer: Annotated[Text, typer.Option(help="Only runs created within this time: 2d", metavar="AGE")] = None,
-    older: Annotated[Text, typer.Option(help="Only runs created longer ago: 12h", metavar="AGE")] = None,
+    newer: Annotated[
+        Text, typer.Option(help="Only runs created within this time: 2d", metavar="DURATION")
+    ] = None,
+    older: Annotated[Text, typer.Option(help="Only runs created longer ago: 12h", metavar="DURATION")] = None,
     after: Annotated[Text, typer.Option(help="Next page: runs listed after this run", metavar="RUN")] = None,
     dead: Annotated[bool, typer.Option("--dead", help="Only dead letters")] = False,
     limit: Annotated[int, typer.Option(help="Maximum number of rows", min=1)] = 20,

@@ -51,14 +51,17 @@ Cron = Annotated[
     Text, typer.Option(help='minute hour day month weekday: "0 9 * * mon-fri"; @daily', metavar="CRON")
 ]
 Every = Annotated[Text, typer.Option(help="Interval: 15m, 6h, 1d; see --anchor", metavar="DURATION")]
-At = Annotated[Text, typer.Option(help="Start once, at this time: 2027-01-31T09:00", metavar="MOMENT")]
+At = Annotated[Text, typer.Option(help="Start once, at this time: 2027-01-31T09:00", metavar="TIME")]
 Zone = Annotated[str, typer.Option(help="Time zone of --cron and of times without one", metavar="ZONE")]
 Anchor = Annotated[
-    Text, typer.Option(help="A time that --every counts from (default: 1970-01-01 UTC)", metavar="MOMENT")
+    Text, typer.Option(help="A time that --every counts from (default: 1970-01-01 UTC)", metavar="TIME")
 ]
 Jitter = Annotated[Text, typer.Option(help="Random delay of each start, up to this long", metavar="DURATION")]
 Missed = Annotated[
-    str, typer.Option(help="Starts missed while no worker ran: skip, last (one run), all (each)")
+    str,
+    typer.Option(
+        help="Starts missed while no worker ran: skip, last (one run), all (each)", metavar="skip|last|all"
+    ),
 ]
 Grace = Annotated[
     str, typer.Option(help="With --missed skip: a start this late still counts", metavar="DURATION")
@@ -88,8 +91,8 @@ def set_(
     at: At = None,
     zone: Zone = "UTC",
     anchor: Anchor = None,
-    start: Annotated[Text, typer.Option(help="Do not start before this time", metavar="MOMENT")] = None,
-    end: Annotated[Text, typer.Option(help="Do not start after this time", metavar="MOMENT")] = None,
+    start: Annotated[Text, typer.Option(help="Do not start before this time", metavar="TIME")] = None,
+    end: Annotated[Text, typer.Option(help="Do not start after this time", metavar="TIME")] = None,
     jitter: Jitter = None,
     missed: Missed = "last",
     grace: Grace = "1m",
@@ -101,7 +104,9 @@ def set_(
     thread: Annotated[Text, typer.Option(help="Thread of its runs")] = None,
     deployment: Annotated[Text, typer.Option(help="Deployment name", metavar="NAME")] = None,
     instance_key: InstanceKey = None,
-    mode: Annotated[Text, typer.Option(help="barrier, strict or exit")] = None,
+    mode: Annotated[
+        Text, typer.Option(help="When steps become durable", metavar="barrier|strict|exit")
+    ] = None,
     by: By = "user:local",
     tenant: Whose = "default",
     store: Store = None,
@@ -154,8 +159,10 @@ def history(name: Name, tenant: Whose = "default", store: Store = None, json: Js
 @group.command(epilog="Example:  holdfast schedules fill nightly --from 2026-12-01 --to 2026-12-24T23:59")
 def fill(
     name: Name,
-    first: Annotated[str, typer.Option("--from", help="First moment of the range", metavar="TIME")],
-    last: Annotated[str, typer.Option("--to", help="Last moment of the range; in the past", metavar="TIME")],
+    first: Annotated[str, typer.Option("--from", help="Start of the range", metavar="TIME")],
+    last: Annotated[
+        str, typer.Option("--to", help="End of the range, inclusive; in the past", metavar="TIME")
+    ],
     one_by_one: Annotated[
         bool, typer.Option("--one-by-one", help="Start each run when the one before it has ended")
     ] = False,

@@ -56,7 +56,7 @@ Lanes = Annotated[
     list[str] | None, typer.Option(help="Its worker claims only runs of this lane; may be repeated")
 ]
 WorkerLease = Annotated[
-    Text, typer.Option(help="Lease of its worker (default: HOLDFAST_LEASE or 30s)", metavar="TIME")
+    Text, typer.Option(help="Lease of its worker (default: HOLDFAST_LEASE or 30s)", metavar="DURATION")
 ]
 MetricsAddress = Annotated[
     Text,

@@ -47,7 +47,9 @@ def publish(
             help="TOML or JSON with the whole skill, or a text file with the instructions", metavar="FILE"
         ),
     ],
-    name: Annotated[Text, typer.Option(help="Skill name, if the file does not have it")] = None,
+    name: Annotated[
+        Text, typer.Option(help="Skill name, if the file does not have it", metavar="NAME")
+    ] = None,
     version: Annotated[Text, typer.Option(help="Skill version: 1.2.0")] = None,
     tool: Annotated[
         list[str] | None, typer.Option("--tool", help="Tool that the skill provides; may be repeated")

@@ -47,7 +47,7 @@ def create(
         typer.Option(help="Add to this group; may be repeated", metavar="GROUP"),
     ] = None,
     tenant: Tenant = "default",
-    expires: Annotated[Text, typer.Option(help="Lifetime: 90d, 12h, or never", metavar="TIME")] = "90d",
+    expires: Annotated[Text, typer.Option(help="Lifetime: 90d, 12h, or never", metavar="DURATION")] = "90d",
     note: Annotated[str, typer.Option(help="Note")] = "",
     store: Store = None,
     json: Json = False,

@@ -30,7 +30,7 @@ Decisions = Annotated[
 ]
 Answers = Annotated[Text, typer.Option(help="Answers with data, by node: JSON or @file", metavar="JSON")]
 InDoubtAnswer = Annotated[
-    str, typer.Option(help="Answer to 'did it happen?': truth, happened, not_happened, fail")
+    str, typer.Option(help="Answer to 'did it happen?'", metavar="truth|happened|not_happened|fail")
 ]
 EffectFiles = Annotated[
     list[str] | None,
@@ -72,7 +72,7 @@ def torture(
     most: MostPoints = 400,
     kills: Kills = 1,
     jobs: Annotated[int, typer.Option(help="Number of parallel runs", min=1)] = 2,
-    limit: Annotated[str, typer.Option(help="Time limit of one process")] = "30s",
+    limit: Annotated[str, typer.Option(help="Time limit of one process", metavar="DURATION")] = "30s",
     time: Annotated[str, typer.Option(help="Start no further run after this time")] = "10m",
     may_fail: MayFail = False,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the folders of all runs")] = False,

@@ -40,12 +40,12 @@ WorkerLease = Annotated[
     typer.Option(
         help="Lease: after this long without a heartbeat others claim its runs (default: "
         "HOLDFAST_LEASE or 30s)",
-        metavar="TIME",
+        metavar="DURATION",
     ),
 ]
 HotTime = Annotated[
     Text,
-    typer.Option(help="How long a run that waits for input stays in memory, e.g. 30s", metavar="TIME"),
+    typer.Option(help="How long a run that waits for input stays in memory, e.g. 30s", metavar="DURATION"),
 ]
 MetricsAddress = Annotated[
     Text,
@@ -59,7 +59,7 @@ MaxRecoveries = Annotated[
     int | None,
     typer.Option(
         help="Give up a run after more worker deaths in a row than this (default: 5); see `holdfast dead`",
-        metavar="N",
+        metavar="NUMBER",
         min=0,
     ),
 ]

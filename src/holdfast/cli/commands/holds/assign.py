@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from holdfast.types.hold import HoldRow
 
 Reason = Annotated[Text, typer.Option(help="Reason, stored in the audit log")]
-Until = Annotated[str, typer.Argument(help="Duration from now (4h, 2d) or a time", metavar="UNTIL")]
+Until = Annotated[str, typer.Argument(help="Duration from now (4h, 2d) or a time", metavar="WHEN")]
 
 
 @group.command(
@@ -27,7 +27,7 @@ Until = Annotated[str, typer.Argument(help="Duration from now (4h, 2d) or a time
 def reassign(
     hold: Hold,
     to: Annotated[str, typer.Argument(help="user:NAME, group:KEY or role:KEY", metavar="WHOM")],
-    due: Annotated[Text, typer.Option(help="Also set a new deadline", metavar="UNTIL")] = None,
+    due: Annotated[Text, typer.Option(help="Also set a new deadline", metavar="WHEN")] = None,
     reason: Reason = None,
     as_: As = None,
     tenant: Whose = "default",
@@ -89,7 +89,7 @@ def extend(
 def snooze(
     hold: Hold,
     until: Annotated[
-        Text, typer.Argument(help="Duration from now (4h, 2d) or a time", metavar="UNTIL")
+        Text, typer.Argument(help="Duration from now (4h, 2d) or a time", metavar="WHEN")
     ] = None,
     off: Annotated[bool, typer.Option("--off", help="End the snooze")] = False,
     as_: As = None,

@@ -98,7 +98,7 @@ def vote(
 def undo(
     hold: Hold, as_: As = None, tenant: Whose = "default", store: Store = None, json: Json = False
 ) -> int:
-    """Undo a decision that was made with --undo, while its window is open."""
+    """Undo a decision made with --undo, within its window."""
     return run_async(undo_decision(hold, ActorOptions(as_=as_, tenant=tenant, store=store, json=json)))
 
 
@@ -111,7 +111,9 @@ def bulk(
     holds: Annotated[list[str] | None, typer.Argument(help="Hold ids", metavar="HOLD...")] = None,
     query: Annotated[Text, typer.Option(help="Instead of ids: all open holds that match, up to 500")] = None,
     comment: Comment = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Decide; without it only a preview is printed")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Decide; without it only a preview is printed")
+    ] = False,
     as_: As = None,
     tenant: Whose = "default",
     store: Store = None,

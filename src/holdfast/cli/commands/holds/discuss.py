@@ -37,24 +37,27 @@ def comment(
 
 @group.command(
     epilog="Examples:  holdfast holds draft 3fa9c1d2 approve --data @half.json   ·   "
-    "holdfast holds draft 3fa9c1d2   ·   holdfast holds draft 3fa9c1d2 --drop"
+    "holdfast holds draft 3fa9c1d2   ·   holdfast holds draft 3fa9c1d2 --delete"
 )
 def draft(
     hold: Hold,
     decision: Annotated[Text, typer.Argument(help="Decision, if you have one yet")] = None,
     data: Data = None,
     comment: Comment = None,
-    drop: Annotated[bool, typer.Option("--drop", help="Delete the draft")] = False,
+    delete: Annotated[bool, typer.Option("--delete", help="Delete the draft")] = False,
     as_: As = None,
     tenant: Whose = "default",
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Save your draft of an answer, unchecked and private; without options, show it."""
+    """Save your draft of an answer; without options, show it.
+
+    It is not checked, and only you see it.
+    """
     options = ActorOptions(as_=as_, tenant=tenant, store=store, json=json)
     return run_async(
         edit_draft(
-            hold, decision, data=read_json(data, "--data"), comment=comment, drop=drop, options=options
+            hold, decision, data=read_json(data, "--data"), comment=comment, delete=delete, options=options
         )
     )
 
@@ -63,7 +66,7 @@ def draft(
     "ask-back",
     epilog="Examples:  holdfast holds ask-back 3fa9c1d2 'Which invoice?'   ·   "
     "holdfast holds ask-back 3fa9c1d2 'Is this usual?' --to user:sam@acme   ·   "
-    "holdfast holds ask-back 3fa9c1d2 --drop",
+    "holdfast holds ask-back 3fa9c1d2 --withdraw",
 )
 def ask_back(
     hold: Hold,
@@ -71,7 +74,7 @@ def ask_back(
     to: Annotated[
         str, typer.Option(help="requester (who started the run), agent, or user:NAME", metavar="WHOM")
     ] = "requester",
-    drop: Annotated[bool, typer.Option("--drop", help="Withdraw the question")] = False,
+    withdraw: Annotated[bool, typer.Option("--withdraw", help="Withdraw the question")] = False,
     question: Question = None,
     as_: As = None,
     tenant: Whose = "default",
@@ -80,9 +83,9 @@ def ask_back(
 ) -> int:
     """Ask a question before you decide. The deadline is paused until the reply."""
     options = ActorOptions(as_=as_, tenant=tenant, store=store, json=json)
-    if drop == (text is not None):
+    if withdraw == (text is not None):
         raise InputError(
-            "write a question, or withdraw it with --drop.", hint="Give one of the two, not both."
+            "write a question, or withdraw it with --withdraw.", hint="Give one of the two, not both."
         )
     if text is None:
         return run_async(withdraw_question(hold, question, options))
@@ -136,18 +139,18 @@ async def add_comment(which: str, text: str, options: ActorOptions) -> Exit:
 
 
 async def edit_draft(
-    which: str, decision: str | None, *, data: Any, comment: str | None, drop: bool, options: ActorOptions
+    which: str, decision: str | None, *, data: Any, comment: str | None, delete: bool, options: ActorOptions
 ) -> Exit:
-    """Save the draft, drop it, or, without options, show it."""
+    """Save the draft, delete it, or, without options, show it."""
     async with open_hold_session(options) as session:
         row = await session.find(which)
         given = {"decision": decision, "response_data": data, "comment": comment}
-        if drop:
+        if delete:
             await session.holds.drop_draft(session.actor, row.id)
         elif any(value is not None for value in given.values()):
             await session.holds.save_draft(session.actor, row.id, given)
         kept = await session.holds.draft(session.actor, row.id)
-    if options.json or (kept is not None and not drop):
+    if options.json or (kept is not None and not delete):
         print_json(kept)
     else:
         print_line(f"You have no draft for  {short(row)}.")

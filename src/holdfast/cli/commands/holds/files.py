@@ -22,7 +22,10 @@ from holdfast.errors import InputError
 def evidence(
     hold: Hold,
     out: Annotated[
-        Text, typer.Option("--out", "-o", help="Output file; - for stdout (default: HOLD.evidence.json)")
+        Text,
+        typer.Option(
+            "--out", "-o", help="Output file; - for stdout (default: HOLD.evidence.json)", metavar="FILE|-"
+        ),
     ] = None,
     page: Annotated[
         Text, typer.Option("--page", help="Also write a readable page: FILE.html or FILE.md", metavar="FILE")
@@ -32,7 +35,7 @@ def evidence(
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Write one decision to a file; `holdfast evidence` has more options."""
+    """Write one decision to a file. See also `holdfast evidence`."""
     wanted = EvidenceOptions(hold, out, page, None, False, as_ or "user:local")
     return run_async(
         write_hold_evidence(wanted, ActorOptions(as_=as_, tenant=tenant, store=store, json=json))
@@ -51,7 +54,7 @@ def attach(
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Attach a file to a form field of your draft; `resolve --draft` uses it."""
+    """Attach a file to your draft; `resolve --draft` uses it."""
     return run_async(
         attach_file(hold, field, file, ActorOptions(as_=as_, tenant=tenant, store=store, json=json))
     )

@@ -31,9 +31,10 @@ def shadows(
     store: Store = None,
     json: Json = False,
 ) -> int:
-    """Compare the sealed answers of judges (flow.hold(shadow=...)) with what people decided.
+    """Compare the sealed answers of judges with decisions of people.
 
-    One line for each version of a judge: a change of its code, criteria, model or prompt is a new version.
+    Judges answer the holds that a flow declares with `flow.hold(shadow=...)`. One line for each version of a
+    judge: a change of its code, criteria, model or prompt is a new version.
     """
     return run_async(show_agreement(flow, ActorOptions(as_=as_, tenant=tenant, store=store, json=json)))
 

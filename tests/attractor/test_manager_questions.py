@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import Holdfast
+from holdfast import Actor, ExcludedError, Holdfast
 from holdfast.attractor import directory_sync
 from holdfast.attractor.runner import Runner
 from holdfast.model.position import Position
@@ -229,3 +229,22 @@ async def test_a_thousand_looks_without_a_change_add_two_records_at_most(
     found = await again
     assert found.succeeded
     assert found.context["stack.manager.cycle"] > left
+
+
+@pytest.mark.covers("SAFE-CHAIN-02")
+@pytest.mark.parametrize("name", ["user:ada", "user:eve"])
+async def test_who_started_the_manager_is_excluded_where_the_child_excludes_its_starter(
+    hf: Holdfast, tmp_path: Path, name: str
+) -> None:
+    """`eve` made the credential with which ada started it."""
+    gate = GATE.replace(
+        'label="Ship?"', 'label="Ship?", human.assignee="user:dana", human.excluded="initiator"'
+    )
+    runner = Runner(hf, logs_root=tmp_path / "logs")
+    text = manager(child_file(tmp_path, gate))
+    found = await runner.run(text, started_by="user:ada", started_via=("user:ada", "user:eve"))
+    (hold,) = await (await hf.service()).questions(RunId(found.run_id))
+    with pytest.raises(ExcludedError, match="starter"):
+        await (await hf.holds()).resolve(Actor(id=name), hold.id, "Yes")
+    await (await hf.holds()).resolve(Actor(id="user:dana"), hold.id, "Yes")
+    assert (await runner.resume(found.run_id)).succeeded

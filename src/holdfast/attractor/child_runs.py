@@ -19,6 +19,7 @@ from holdfast.attractor.resume_position import begin_from
 from holdfast.attractor.run_files import logs_root, restart_dir
 from holdfast.attractor.saved_checkpoint import SavedCheckpoint
 from holdfast.errors import HoldfastError, RunBusyError, WaitTimeoutError
+from holdfast.holds.permissions.starters import RunStarters
 from holdfast.model.program import Program
 from holdfast.runs.child_questions import CHILD_CHANGED, change_key, is_unchanged, tell_watchers
 from holdfast.runs.service import RunService
@@ -110,6 +111,14 @@ def read_cycle(visit: StageVisit) -> int:
     return 0
 
 
+async def _names(visit: StageVisit) -> dict[str, Any]:
+    """Whose run the child is: who started the manager's run is excluded in the child too."""
+    service = service_here()
+    row = await service.get(RunId(visit.ctx.run_id))
+    starters = await RunStarters(service.store).of_source(row)
+    return {"tenant": row.tenant, "started_by": row.started_by, "started_via": starters}
+
+
 class Child:
     def __init__(self, visit: StageVisit, run: str) -> None:
         self._visit = visit
@@ -123,7 +132,7 @@ class Child:
         service, key = service_here(), f"{visit.ctx.idempotency_key}/child/{visit.ctx.failures}"
         # The key contains the number of failures: a retried
         # stage gets a new child, a re-entered one the same.
-        row, fresh = await service.create(program, given, idempotency_key=key, tenant=visit.ctx.tenant)
+        row, fresh = await service.create(program, given, idempotency_key=key, **await _names(visit))
         if not fresh and row.status is RunStatus.failed:
             await service.request_resume(row.id)
         return row.id
@@ -136,7 +145,7 @@ class Child:
         service = service_here()
         run = derived_id(visit.ctx.idempotency_key, "child", visit.ctx.failures)
         if await service.store.get_run(RunId(run)) is None:
-            await begin_from(service, program, left, given, run_id=run, tenant=visit.ctx.tenant)
+            await begin_from(service, program, left, given, run_id=run, **await _names(visit))
             take_over(left.root, run, left.run)
         return run
 

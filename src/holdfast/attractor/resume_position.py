@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -21,6 +21,7 @@ from holdfast.engine.messages import HandlerFinished
 from holdfast.engine.step import step
 from holdfast.engine.walk_state import PLAIN, SATISFIED
 from holdfast.errors import InputError
+from holdfast.holds.permissions.starters import RunStarters
 from holdfast.model.graph import Graph
 from holdfast.model.moves import start_in
 from holdfast.model.pipeline_conditions import outcome_word
@@ -107,6 +108,7 @@ async def begin_at(
     lane: str | None = None,
     priority: int | None = None,
     started_by: str | None = None,
+    started_via: Sequence[str] = (),
 ) -> RunRow:
     """Durable when this returns. If the checkpoint names the next stage, that one is started; else the edge
     is selected now, by the outcome of the last stage, which does not run again."""
@@ -122,6 +124,7 @@ async def begin_at(
     new = new_run(
         program, run, first, limits, now, lane=lane, priority=priority, tenant=tenant, started_by=started_by
     )
+    await RunStarters(service.store).put(tenant, new.id, started_via, started_by=started_by)
     await prepare_first_holds(service, program, new)
     row, _ = await service.add_run(program, new)
     return row

@@ -226,7 +226,7 @@ class ScheduleTurn:
         """A request has no key: it is not an instant, and the id of its run makes it unique."""
         run = run_id_for(self.schedule, asked)
         begun = await self._start(
-            run, self.store.now(), asked.input, started_by=asked.by, started_via=asked.via
+            run, self.store.now(), asked.input, started_by=asked.by, started_via=self._behind(asked.via)
         )
         self._record(self.store.now(), "triggered" if begun else "failed", run=run if begun else None)
         standing = self.schedule.standing
@@ -267,11 +267,18 @@ class ScheduleTurn:
             instant,
             self.schedule.plan.input,
             started_by=starter_of_schedule(self.schedule.name, asked.by),
-            started_via=asked.via,
+            started_via=self._behind(asked.via),
             idempotency_key=f"schedule:{self.schedule.name}:{iso(instant)}",
         )
         if not begun or self.started > before:
             self._record(instant, "filled" if begun else "failed", run=run if begun else None)
+
+    def _behind(self, asking: tuple[str, ...]) -> tuple[str, ...]:
+        """Who set the schedule chose what its runs do, and counts as a starter of those that others ask for.
+        Empty if everything was said on the command line."""
+        standing = self.schedule.standing
+        named = (*asking, *standing.set_via)
+        return (*named, standing.set_by) if named and standing.set_by else named
 
     async def _has_ended(self, asked: FillRequest) -> bool:
         """The run of the instant before the next one."""

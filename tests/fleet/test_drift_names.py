@@ -23,6 +23,19 @@ PATHS = {
     "none": "pg_catalog",
 }
 
+# What a server, a database or a role may set, and how its catalogue is described then.
+SETTINGS = {
+    "quote_all_identifiers": "on",
+    "bytea_output": "escape",
+    "DateStyle": "SQL, DMY",
+    "IntervalStyle": "iso_8601",
+    "extra_float_digits": "-15",
+    "standard_conforming_strings": "off",
+    "default_transaction_isolation": "serializable",
+    "default_toast_compression": "lz4",
+    "client_min_messages": "debug5",
+}
+
 
 class Names:
     """A role and a database of one name, on the server of the tests; both are dropped at the end."""
@@ -33,9 +46,9 @@ class Names:
         postgres.execute(f"CREATE ROLE {self.name} LOGIN", address)
         postgres.execute(f"CREATE DATABASE {self.name} OWNER {self.name}", address)
 
-    def address(self, schema: str, path: str = "") -> str:
+    def address(self, schema: str, path: str = "", **settings: str) -> str:
         host = self.server.rpartition("@")[2].partition("/")[0]
-        given = {"schema": schema} | ({"search_path": path} if path else {})
+        given = {"schema": schema} | ({"search_path": path} if path else {}) | settings
         return postgres.with_setting(f"postgresql://{self.name}@{host}/{self.name}", **given)
 
     def drop(self) -> None:
@@ -59,6 +72,11 @@ async def test_no_search_path_makes_drift(names: Names) -> None:
     for path in PATHS.values():
         address = names.address(names.name, path.format(schema=names.name))
         assert await drift_found(address) == [], path
+
+
+async def test_no_setting_of_a_role_or_server_makes_drift(names: Names) -> None:
+    for name, value in SETTINGS.items():
+        assert await drift_found(names.address(names.name, **{name: value})) == [], name
 
 
 async def test_no_name_of_a_schema_makes_drift(names: Names) -> None:

@@ -57,13 +57,16 @@ DISABLED = "(disabled) "
 
 
 # Names that the search path finds are described without their schema: with a role, a schema and a database of
-# one name, the default path finds ours. Until the end of the transaction it finds nothing.
-_NO_PATH = "SELECT set_config('search_path', 'pg_catalog', true)"
+# one name, the default path finds ours. Until the end of the transaction it finds nothing. A server, database
+# or role may also say that all names are described in quotes.
+_AS_WRITTEN = (
+    "SELECT set_config('search_path', 'pg_catalog', true), set_config('quote_all_identifiers', 'off', true)"
+)
 
 
 async def read_catalogue(conn: PostgresConnection) -> Things:
     """Inside a transaction, whose search path it changes."""
-    await conn.rows(_NO_PATH)
+    await conn.rows(_AS_WRITTEN)
     found: Things = {}
     for name, kind, options in await conn.rows(_TABLES, conn.schema):
         found[f"{kind} {name}"] = options

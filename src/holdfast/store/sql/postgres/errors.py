@@ -57,7 +57,10 @@ _BUSY = (
 )
 _FULL = (asyncpg.DiskFullError, asyncpg.OutOfMemoryError)
 _DAMAGED = (asyncpg.DataCorruptedError, asyncpg.IndexCorruptedError)
-_WRITABLE = "Give the address of the primary, or all servers of the cluster: postgresql://one,two/database."
+_WRITABLE = (
+    "Give the address of the primary, or all servers of the cluster: postgresql://one,two/database. "
+    "If it is the primary, reset default_transaction_read_only."
+)
 
 
 def translated(error: BaseException, where: str) -> HoldfastError:
@@ -115,7 +118,9 @@ def _troubled(error: BaseException, where: str) -> HoldfastError | None:
 def _unreachable(error: BaseException, where: str) -> HoldfastError:
     if isinstance(error, asyncpg.exceptions.TargetServerAttributeNotMatched):
         return StoreUnavailableError(
-            f"None of the servers at {where} accepts writes: they are replicas.", hint=_WRITABLE, away=True
+            f"none of the servers at {where} accepts writes: they are replicas, or read-only by a setting.",
+            hint=_WRITABLE,
+            away=True,
         )
     if isinstance(error, (*CONNECTION_ERRORS, asyncpg.InternalClientError, TimeoutError)):
         return StoreUnavailableError(

@@ -165,7 +165,7 @@ class LonePerson:
         await self.call(by, "PUT", "/v1/directory/people/ada", {"email": ""})
         await self.call(by, "PUT", "/v1/directory/people/other", {"email": "ada@acme"})
 
-    async def drop_person(self, by: int, whom: int) -> None:
+    async def delete_person(self, by: int, whom: int) -> None:
         await self.call(by, "DELETE", f"/v1/directory/people/{NAMES[whom % len(NAMES)]}")
 
     async def put_group(self, by: int, kind: int) -> None:
@@ -176,7 +176,7 @@ class LonePerson:
             members = [*members, extra] if known and key != "groups/traders" else members
         await self.call(by, "PUT", f"/v1/directory/{key}", {"members": members})
 
-    async def drop_group(self, by: int, kind: int) -> None:
+    async def delete_group(self, by: int, kind: int) -> None:
         key = ("groups/finance", "groups/traders", "roles/cfo")[kind % 3]
         await self.call(by, "DELETE", f"/v1/directory/{key}")
 
@@ -227,14 +227,14 @@ class LonePerson:
         name = ("easy", "guard", "zz")[by % 3]
         await self.call(by, "PUT", f"/v1/policies/{name}", {"rules": [{"name": "all", **rule}]})
 
-    async def drop_policy(self, by: int, kind: int) -> None:
+    async def delete_policy(self, by: int, kind: int) -> None:
         await self.call(by, "DELETE", f"/v1/policies/{('guard', 'easy')[kind % 2]}")
 
     async def schedule(self, by: int, _: int) -> None:
         await self.call(by, "PUT", "/v1/schedules/now", {"flow": "payment", "every": "1h"})
         made = await self.call(by, "POST", "/v1/schedules/now/trigger", {})
         if made:
-            self.runs.append(made["run_id"])
+            self.runs.append(made["run"])
 
     async def branch(self, which: int, how: int) -> None:
         run = self.runs[which % len(self.runs)]

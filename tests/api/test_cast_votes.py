@@ -48,7 +48,7 @@ async def loses(office: Office, loss: str, token: str) -> None:
     if loss == "membership":
         await registrar.leave("default", "group:finance", "dana")
     elif loss == "person":
-        await registrar.drop_person("default", "dana")
+        await registrar.delete_person("default", "dana")
     elif loss == "active":
         await registrar.put_person("default", Person(id="dana", email="dana@acme", active=False))
     elif loss == "exclusion":

@@ -291,7 +291,7 @@ async def test_document_that_is_not_deployed_names_the_live_runs_that_it_would_b
     without = without.replace("target: ask", "target: demand")
     found = await working.json("POST", "/v1/flows/check", json={"source": without})
     assert (found["flow"], found["fits"], found["breaks"]) == ("refund", 0, 1)
-    assert (found["runs"][0]["run_id"], found["runs"][0]["misfits"][0]["node"]) == (run["id"], "ask")
+    assert (found["runs"][0]["run"], found["runs"][0]["misfits"][0]["node"]) == (run["id"], "ask")
     more = REFUND.replace('{values: {paid: "{{amount}}"}}', '{values: {paid: "{{amount}}", late: true}}')
     assert (await working.json("POST", "/v1/flows/check", json={"source": more}))["fits"] == 1
     await working.json("POST", "/v1/flows/check", 422, json={"source": HALF})
@@ -301,7 +301,7 @@ async def test_document_that_is_not_deployed_names_the_live_runs_that_it_would_b
     # Once it is deployed, it is what the flow is checked against, also before a run of it starts.
     await working.json("POST", "/v1/flows", 201, json={"source": without})
     found = await working.json("GET", "/v1/flows/refund/check")
-    assert (found["fits"], found["breaks"], found["runs"][0]["run_id"]) == (0, 1, run["id"])
+    assert (found["fits"], found["breaks"], found["runs"][0]["run"]) == (0, 1, run["id"])
 
 
 @pytest.mark.covers("WB-66", "CV-11")

@@ -67,7 +67,7 @@ async def by_trigger(office: Office, flow: Flow) -> str | None:
     await office.ask("ada", "PUT", "/v1/schedules/now", {"flow": "gate", "every": "1h"}, status=201)
     made = await office.send("ada", "POST", "/v1/schedules/now/trigger", {"input": GIVEN})
     assert made.status_code < 500
-    return made.json().get("run_id")
+    return made.json().get("run")
 
 
 async def by_patch(office: Office, flow: Flow) -> str | None:

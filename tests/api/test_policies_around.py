@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from holdfast import Flow, Policy, Rule
-from holdfast.holds.policies.stored import drop_policy, put_policy
+from holdfast.holds.policies.stored import delete_policy, put_policy
 from holdfast.types.document import Document
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import ApprovalTerms
@@ -205,7 +205,7 @@ async def test_another_person_confirms_that_a_rule_is_out_of_force(way: str) -> 
 async def test_an_operator_takes_a_rule_out_of_force() -> None:
     async with office_of(policies="store") as office:
         await guarded_office(office)
-        await drop_policy(await office.hf.open(), "default", "guard", by="user:local")
+        await delete_policy(await office.hf.open(), "default", "guard", by="user:local")
         hold = await office.asks(assignee="user:ada", started_by="user:kim")
         assert (await office.decide("ada", hold.id)).status_code == 200
 

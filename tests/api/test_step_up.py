@@ -128,7 +128,7 @@ async def test_a_placed_decision_lapses_when_its_author_loses_the_right(
     if loss == "membership":
         await registrar.leave("default", "group:finance", "dana")
     elif loss == "person":
-        await registrar.drop_person("default", "dana")
+        await registrar.delete_person("default", "dana")
     elif loss == "active":
         await registrar.put_person("default", Person(id="dana", email="dana@acme", active=False))
     elif loss == "token":

@@ -295,7 +295,7 @@ async def test_change_of_what_it_starts_leaves_its_next_instant(office: Office) 
 async def test_dropped_schedule_fires_no_more(office: Office) -> None:
     schedules = await office.schedules()
     await office.put(every="10m")
-    await schedules.drop(NAME)
+    await schedules.delete(NAME)
     assert await office.after(hours=1) == []
     for act in (schedules.get, schedules.pause, schedules.resume, schedules.trigger, schedules.drop):
         with pytest.raises(ScheduleNotFoundError, match="there is no schedule 'daily'"):

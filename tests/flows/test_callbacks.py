@@ -96,7 +96,7 @@ async def test_a_token_that_is_unknown_of_another_run_or_changed_completes_nothi
         with pytest.raises(CallbackNotFoundError):
             await tokens.complete(wrong)
     for key, _ in await tokens.keys.kept("default"):
-        await tokens.keys.drop("default", key.id)
+        await tokens.keys.delete("default", key.id)
     with pytest.raises(CallbackNotFoundError):
         await tokens.complete(first)
     for run in (one, two):

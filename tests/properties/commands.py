@@ -42,7 +42,7 @@ EVERY_RIGHT: Final = frozenset({MANAGE, RESOLVE})
 PEOPLE: Final = ("dana", "sam", "kim")
 ACTIONS: Final = (
     "resolve", "vote", "place", "undo", "claim", "release", "reassign", "extend", "ask_back", "reply",
-    "drop_question", "cancel",
+    "withdraw_question", "cancel",
 )  # fmt: skip
 VIEWS: Final = ("mine", "all")
 Command = tuple[Any, ...]

@@ -122,7 +122,7 @@ def _done(run: str, *moves: tuple[str, str]) -> list[Command]:
 EVERYTHING: list[Command] = [
     ("break", 2), ("start", RUN, "votes"), ("start", GATE, "gate"), ("start", SCRIPT, "script"), ("lists",),
     *_done(GATE, ("dana", "claim"), ("sam", "claim"), ("dana", "release"), ("dana", "ask_back")),
-    *_done(GATE, ("kim", "reply"), ("dana", "ask_back"), ("dana", "drop_question"), ("kim", "extend")),
+    *_done(GATE, ("kim", "reply"), ("dana", "ask_back"), ("dana", "withdraw_question"), ("kim", "extend")),
     *_done(GATE, ("dana", "place"), ("dana", "undo"), ("kim", "reassign"), ("sam", "place")), ("lists",),
     ("fork", GATE, 0), ("resume", FORK), *_done(FORK, ("kim", "cancel")), ("resume", FORK), ("advance", 1),
     ("delete", FORK), ("start", FORK, "votes"), *_done(FORK, ("dana", "vote"), ("sam", "vote")),

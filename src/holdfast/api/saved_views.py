@@ -71,7 +71,7 @@ class SavedViews:
         kept_owner = msgspec.structs.replace(new, owner=kept.view.owner)
         return await self._put(actor, view, kept_owner, kept.revision if expect is None else expect)
 
-    async def drop(self, actor: Actor, view: str) -> None:
+    async def delete(self, actor: Actor, view: str) -> None:
         _require_own(actor, (await self.get(actor, view)).view)
         await self._store.drop_document(actor.tenant, KIND, view)
 

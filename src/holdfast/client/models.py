@@ -654,7 +654,7 @@ class FlowLayout(Model, kw_only=True):
 class FlowMismatch(Model, kw_only=True):
     node: str
     why: str
-    mend: str
+    fix: str
     soft: bool
 
 
@@ -1593,7 +1593,7 @@ class RunDetail(Model, kw_only=True):
 
 
 class RunFit(Model, kw_only=True):
-    run_id: str
+    run: str
     status: str
     version: str
     fits: bool
@@ -1693,7 +1693,7 @@ class ScheduleFill(Model, kw_only=True):
 class ScheduleTrigger(Model, kw_only=True):
     """The run exists once a worker that serves the flow has started it."""
 
-    run_id: str
+    run: str
 
 
 class SentEvent(Model, kw_only=True):

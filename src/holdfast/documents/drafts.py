@@ -167,7 +167,7 @@ class Drafts:
         if problem:
             raise InputError(problem, hint="Discard drafts that nobody needs: DELETE /v1/documents/{name}.")
 
-    async def drop(self, name: str, *, expect: int | None = None) -> None:
+    async def delete(self, name: str, *, expect: int | None = None) -> None:
         """What is deployed stays. Raises FlowNotFoundError, DocumentChangedError if it is not revision
         `expect` any more."""
         if await self._store.drop_document(self._tenant, DRAFT, name, expect=expect):

@@ -81,10 +81,10 @@ class CommentMethods:
 
         return await comments.draft(self.ctx, actor, hold)
 
-    async def drop_draft(self, actor: Actor, hold: str) -> None:
+    async def delete_draft(self, actor: Actor, hold: str) -> None:
         from holdfast.holds.actions import comments
 
-        await comments.drop_draft(self.ctx, actor, hold)
+        await comments.delete_draft(self.ctx, actor, hold)
 
     async def watch(self, actor: Actor, hold: str) -> None:
         from holdfast.holds.actions import snooze

@@ -320,11 +320,11 @@ class HoldService(CommentMethods):
 
         return await ask_back.reply(self.ctx, actor, hold, text, question=question)
 
-    async def drop_question(self, actor: Actor, hold: str, *, question: str | None = None) -> HoldRow:
+    async def withdraw_question(self, actor: Actor, hold: str, *, question: str | None = None) -> HoldRow:
         """Withdraw a question that was asked back; the deadline continues."""
         from holdfast.holds.actions import ask_back
 
-        return await ask_back.drop_question(self.ctx, actor, hold, question=question)
+        return await ask_back.withdraw_question(self.ctx, actor, hold, question=question)
 
     async def _read(self, actor: Actor, hold: str, body: Body) -> Submission:
         """The permission is checked first, so that errors about the body reveal nothing."""

@@ -84,9 +84,9 @@ async def delete(service: RunAccess, run: str, *, by: str) -> None:
     states = await state_keys(service, row.id)
     if await service.store.delete_run(row.id, ended=not row.read_only):
         await delete_states(service, row.tenant, states)
-        from holdfast.holds.policies.shadow import drop_shadows
+        from holdfast.holds.policies.shadow import delete_shadows
 
-        await drop_shadows(service.store, row.tenant, row.id)
+        await delete_shadows(service.store, row.tenant, row.id)
         from holdfast.runs.steer_messages import SteerMessages
 
         await SteerMessages(service.store, row.tenant, row.id).remove_all()

@@ -133,10 +133,10 @@ async def apply_item(
         done.runs += deleted
         if deleted and row is not None:
             await delete_states(service, row.tenant, states)
-            await RunStarters(service.store).drop(row.tenant, row.id)
-            from holdfast.holds.policies.shadow import drop_shadows
+            await RunStarters(service.store).delete(row.tenant, row.id)
+            from holdfast.holds.policies.shadow import delete_shadows
 
-            await drop_shadows(service.store, row.tenant, row.id)
+            await delete_shadows(service.store, row.tenant, row.id)
             from holdfast.runs.steer_messages import SteerMessages
 
             await SteerMessages(service.store, row.tenant, row.id).remove_all()

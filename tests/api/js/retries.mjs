@@ -34,7 +34,7 @@ const kept = losing(1);
 const terms = { flow: "refund", cron: "0 2 * * *", input: { order: "n", amount: 1 } };
 const plan = await client({ fetch: kept.fetch }).putSchedule("nightly", terms);
 const gone = losing(1);
-const away = await thrown(() => client({ fetch: gone.fetch }).dropSchedule("nightly"));
+const away = await thrown(() => client({ fetch: gone.fetch }).deleteSchedule("nightly"));
 say({ name: plan.name, asked: [kept.asked, gone.asked], kind: away instanceof ConnectionError });
 
 const nobody = await thrown(() => client({ url: "http://127.0.0.1:1", retries: 1 }).getRun("x"));

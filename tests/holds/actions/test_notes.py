@@ -57,7 +57,7 @@ async def test_a_draft_is_ones_own_unchecked_and_gone_when_dropped(scene: Scene)
     assert await scene.holds.draft(SAM, row.id) == Submission(decision="reject")
     with pytest.raises(NotAssignedError):
         await scene.holds.save_draft(DANA, row.id, half)
-    await scene.holds.drop_draft(SAM, row.id)
+    await scene.holds.delete_draft(SAM, row.id)
     assert await scene.holds.draft(SAM, row.id) is None
     assert (await scene.row(row.id)).version == row.version
 

@@ -87,10 +87,10 @@ async def _talks(holds: Any, hold: str) -> None:
     kinds = [note.kind for note in await holds.comments(DANA, hold)]
     assert kinds == ["comment", "question", "reply"]
     await holds.ask_back(DANA, hold, "Sure?")
-    assert (await holds.drop_question(DANA, hold)).paused_at is None
+    assert (await holds.withdraw_question(DANA, hold)).paused_at is None
     await holds.save_draft(DANA, hold, {"comment": "so far"})
     assert (await holds.draft(DANA, hold)).comment == "so far"
-    await holds.drop_draft(DANA, hold)
+    await holds.delete_draft(DANA, hold)
     assert await holds.draft(DANA, hold) is None
     await holds.watch(DANA, hold)
     assert await holds.count(DANA, view="watching") == 1

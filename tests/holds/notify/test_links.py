@@ -338,7 +338,7 @@ async def test_keys_in_the_store_rotate_and_are_dropped(store):
         assert (await doors.keys.all("default"))[0].id == new.id
         assert (await doors.look(later)).claims.key == new.id
         old = (await doors.look(token)).claims.key
-        await doors.keys.drop("default", old)
+        await doors.keys.delete("default", old)
         with pytest.raises(LinkInvalidError):
             await doors.look(token)
         assert (await doors.look(later)).way == "decide"

@@ -187,11 +187,11 @@ async def test_a_caller_who_leaves_the_tables_is_a_member_no_more(store: Store) 
     await clerk.join("default", "group:finance", "dana")
     await clerk.join("default", "group:finance", "dana@acme")
     assert await found.group("default", "finance") == Circle(key="finance", members=("dana",))
-    assert await clerk.drop_person("default", "dana@acme")
+    assert await clerk.delete_person("default", "dana@acme")
     assert not (await judge(found, dana, "resolve", hold)).allowed
     assert await found.person("default", "dana@acme") is None
     assert await found.group("default", "finance") == Circle(key="finance")
-    assert not await clerk.drop_person("default", "dana")
+    assert not await clerk.delete_person("default", "dana")
     assert await found.memberships("other", "dana") == Memberships(frozenset({"spies"}))
 
 

@@ -68,7 +68,7 @@ ACTS: dict[str, Do] = {
     "cancel": lambda s, who, hold, n: s.cancel(who, hold, reason="not needed"),
     "ask back": lambda s, who, hold, n: s.ask_back(who, hold, "Why?", to=("user:bob", "agent")[n % 2]),
     "reply": lambda s, who, hold, n: s.reply(who, hold, "Because."),
-    "drop question": lambda s, who, hold, n: s.drop_question(who, hold),
+    "drop question": lambda s, who, hold, n: s.withdraw_question(who, hold),
     "comment": lambda s, who, hold, n: s.comment(who, hold, "Hm."),
     "draft": lambda s, who, hold, n: s.save_draft(who, hold, {"decision": "approve"}),
     "watch": lambda s, who, hold, n: s.watch(who, hold),

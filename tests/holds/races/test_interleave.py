@@ -118,8 +118,8 @@ FIRST: dict[str, Callable[[HoldService, str], Awaitable[Any]]] = {
     "undo": lambda service, hold: service.place(BOLD, hold, "approve"),
     "release": lambda service, hold: service.claim(BOLD, hold),
     "reply": lambda service, hold: service.ask_back(PEOPLE[1], hold, "Why?", to="agent"),
-    "drop_question": lambda service, hold: service.ask_back(BOLD, hold, "Why?", to="agent"),
-    "drop_draft": lambda service, hold: service.save_draft(BOLD, hold, {"decision": "approve"}),
+    "withdraw_question": lambda service, hold: service.ask_back(BOLD, hold, "Why?", to="agent"),
+    "delete_draft": lambda service, hold: service.save_draft(BOLD, hold, {"decision": "approve"}),
 }
 
 

@@ -227,14 +227,14 @@ async def test_a_question_back_is_taken_back_and_the_deadline_goes_on(scene: Sce
     await scene.holds.ask_back(DANA, row.id, "Is this usual?", to="user:kim@acme")
     scene.clock.advance(hours=1)
     with pytest.raises(ForbiddenError):
-        await scene.holds.drop_question(SAM, row.id)
-    after = await scene.holds.drop_question(DANA, row.id)
+        await scene.holds.withdraw_question(SAM, row.id)
+    after = await scene.holds.withdraw_question(DANA, row.id)
     assert after.paused_at is None
     assert after.expires_at == (row.expires_at or 0) + 3_600_000_000
     assert await scene.holds.comments(DANA, row.id) == []
     assert [each.action for each in await scene.audit(row)][-1] == "question_dropped"
     with pytest.raises(NotFoundError):
-        await scene.holds.drop_question(DANA, row.id)
+        await scene.holds.withdraw_question(DANA, row.id)
 
 
 async def test_one_of_several_questions_is_taken_back_by_name(scene: Scene) -> None:
@@ -242,8 +242,8 @@ async def test_one_of_several_questions_is_taken_back_by_name(scene: Scene) -> N
     for whom in ("kim", "lee"):
         await scene.holds.ask_back(DANA, row.id, "Is this usual?", to=f"user:{whom}@acme")
     first, second = await scene.holds.comments(DANA, row.id)
-    assert (await scene.holds.drop_question(ADMIN, row.id, question=first.slot)).paused_at is not None
-    assert (await scene.holds.drop_question(ADMIN, row.id, question=second.slot)).paused_at is None
+    assert (await scene.holds.withdraw_question(ADMIN, row.id, question=first.slot)).paused_at is not None
+    assert (await scene.holds.withdraw_question(ADMIN, row.id, question=second.slot)).paused_at is None
     assert (await scene.topics(row)).count(ASKED_BACK) == 2
 
 
@@ -258,5 +258,5 @@ async def test_a_caller_who_was_asked_back_finds_it_in_a_list_until_they_replied
     first, second = await scene.holds.comments(DANA, row.id)
     await scene.holds.reply(kim, row.id, "It is.", question=first.slot)
     assert await scene.holds.count(kim, view="asked") == 1
-    await scene.holds.drop_question(DANA, row.id, question=second.slot)
+    await scene.holds.withdraw_question(DANA, row.id, question=second.slot)
     assert await scene.holds.count(kim, view="asked") == 0

@@ -61,7 +61,7 @@ async def test_who_may_decide_is_changed_by_nobody_without_a_trace(firm: Firm) -
     await firm.people.join("default", "group:board", "sam")
     await firm.people.leave("default", "group:board", "sam")
     await firm.people.put_away("default", "dana", Away(substitute="kim"))
-    await firm.people.drop_person("default", "bob")
+    await firm.people.delete_person("default", "bob")
     await firm.hf.deploy("desk", "refund", assignee="group:board", by="user:ada")
     result = await store.audit("default", after=before)
     assert [each.action for each in result] == [

@@ -52,7 +52,7 @@ async def test_vote_that_a_substitute_gave_is_not_given_again_by_who_was_away(fi
 @pytest.mark.covers("AS-11", "HOLD-SEC-09")
 async def test_who_is_gone_decides_nothing_however_their_name_is_written(firm: Firm) -> None:
     row = await firm.asks(assignee="user:bob@acme")
-    await firm.people.drop_person("default", "bob")
+    await firm.people.delete_person("default", "bob")
     for name in ("user:bob@acme", "bob@acme", "bob"):
         with pytest.raises(NotAssignedError, match="is not in the directory"):
             await firm.holds.resolve(Actor(id=name), row.id, "approve")

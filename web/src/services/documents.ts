@@ -83,7 +83,7 @@ const NEW_VERSION = "the new version";
 /** The live runs that would not fit this document. */
 export async function brokenRuns(source: string, format: Format): Promise<{ run: string; node: string; why: string }[]> {
   const found = await client.checkDocument({ source, format });
-  return found.runs.filter((each) => !each.fits).map((each) => ({ run: each.run_id, node: each.misfits[0]?.node ?? "", why: (each.misfits[0]?.why ?? "").replaceAll(/\bNEW\b/g, NEW_VERSION) }));
+  return found.runs.filter((each) => !each.fits).map((each) => ({ run: each.run, node: each.misfits[0]?.node ?? "", why: (each.misfits[0]?.why ?? "").replaceAll(/\bNEW\b/g, NEW_VERSION) }));
 }
 
 /** The version. */

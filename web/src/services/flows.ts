@@ -202,11 +202,11 @@ function runOf(wire: RunWire): FlowRun {
 
 function fitOf(wire: Awaited<ReturnType<typeof client.checkFlow>>["runs"][number]): RunFit {
   return {
-    run: wire.run_id,
+    run: wire.run,
     status: wire.status,
     version: wire.version,
     fits: wire.fits,
-    misfits: wire.misfits.map((each) => ({ node: each.node, why: each.why, fix: each.mend, isSoft: each.soft })),
+    misfits: wire.misfits.map((each) => ({ node: each.node, why: each.why, fix: each.fix, isSoft: each.soft })),
   };
 }
 

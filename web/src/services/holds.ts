@@ -284,8 +284,8 @@ export async function reply(id: string, question: string, text: string): Promise
   await client.replyToQuestion(id, { question, text });
 }
 
-export async function dropQuestion(id: string, question: string): Promise<void> {
-  await client.dropQuestion(id, { question });
+export async function withdrawQuestion(id: string, question: string): Promise<void> {
+  await client.withdrawQuestion(id, { question });
 }
 
 /** People who can be named; empty where the directory is kept elsewhere. */
@@ -333,7 +333,7 @@ export async function saveView(title: string, view: View, q: string, shared: boo
 }
 
 export async function dropView(id: string): Promise<void> {
-  await client.dropView(id);
+  await client.deleteView(id);
 }
 
 export async function listViews(): Promise<SavedView[]> {

@@ -162,7 +162,7 @@ export async function resumeSchedule(name: string): Promise<void> {
 
 /** The id of the run that it started. */
 export async function triggerSchedule(name: string): Promise<string> {
-  return (await client.triggerSchedule(name, {})).run_id;
+  return (await client.triggerSchedule(name, {})).run;
 }
 
 export async function listDeadRuns(): Promise<DeadRun[]> {

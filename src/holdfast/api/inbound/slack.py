@@ -245,7 +245,7 @@ class ChatUsers:
         document = Document(tenant=way.tenant, kind=CHAT_USER, name=f"{way.name}/{chat}", body=body)
         await self._store.put_document(document)
 
-    async def drop(self, way: SlackSource, chat: str, *, by: Actor) -> bool:
+    async def delete(self, way: SlackSource, chat: str, *, by: Actor) -> bool:
         await self._audit(way, "chat_user_dropped", by, chat=chat)
         return await self._store.drop_document(way.tenant, CHAT_USER, f"{way.name}/{chat}")
 

@@ -109,14 +109,36 @@ export interface Operations {
   decideMany(body: BulkAnswer, options?: Options): Promise<BulkWire>;
   /** Delegate it to a person: holds for `delegated_user` are assigned to them. */
   delegateDeployment(name: string, body: DelegateDeployment, options?: Options): Promise<DeploymentWire>;
+  /** Remove this chat user: it can no longer decide. */
+  deleteChatPerson(way: string, chat: string, options?: Options): Promise<void>;
+  /** Delete the draft. */
+  deleteDraft(hold: string, options?: Options): Promise<void>;
   /** Delete the oldest checkpoint of an ended run; 409 for any other. */
   deleteGraphCheckpoint(checkpoint: string, options?: Options): Promise<void>;
+  /** Delete the group. */
+  deleteGroup(key: string, options?: Options): Promise<void>;
+  /** Remove a person from the directory and from all groups and roles. */
+  deletePerson(person: string, options?: Options): Promise<void>;
+  /**
+   * Delete it: its rules apply to no hold that opens from now on; open holds keep what they said.
+   *
+   * The people who delete a rule that needs several people, or excludes some, cannot decide what it would have
+   * bound, until another person deletes it again and so confirms it. A change of such a rule has the same
+   * effect.
+   */
+  deletePolicy(name: string, options?: Options): Promise<void>;
+  /** Delete the role. */
+  deleteRole(key: string, options?: Options): Promise<void>;
   /**
    * Delete an ended run for good, with its history, holds and artifacts. The audit keeps its entries.
    *
    * 409 for a run that has not ended: cancel it first. Forks of it stay.
    */
   deleteRun(run: string, options?: Options): Promise<void>;
+  /** Delete it. Runs that it has started continue. */
+  deleteSchedule(name: string, options?: Options): Promise<void>;
+  /** Delete it; the holds stay. */
+  deleteView(view: string, options?: Options): Promise<void>;
   /**
    * What differs between two versions of a document, or a version and a document that is sent: nodes by
    *
@@ -137,30 +159,6 @@ export interface Operations {
    * `If-Match`.
    */
   discardDocument(document: string, options?: Options): Promise<void>;
-  /** Remove this chat user: it can no longer decide. */
-  dropChatPerson(way: string, chat: string, options?: Options): Promise<void>;
-  /** Forget it. */
-  dropDraft(hold: string, options?: Options): Promise<void>;
-  /** Delete the group. */
-  dropGroup(key: string, options?: Options): Promise<void>;
-  /** Remove a person from the directory and from all groups and roles. */
-  dropPerson(person: string, options?: Options): Promise<void>;
-  /**
-   * Delete it: its rules apply to no hold that opens from now on; open holds keep what they said.
-   *
-   * The people who delete a rule that needs several people, or excludes some, cannot decide what it would have
-   * bound, until another person deletes it again and so confirms it. A change of such a rule has the same
-   * effect.
-   */
-  dropPolicy(name: string, options?: Options): Promise<void>;
-  /** Withdraw the question: no reply is needed, and the deadline continues. */
-  dropQuestion(hold: string, body?: DropQuestion, options?: Options): Promise<HoldWire>;
-  /** Delete the role. */
-  dropRole(key: string, options?: Options): Promise<void>;
-  /** Delete it. Runs that it has started continue. */
-  dropSchedule(name: string, options?: Options): Promise<void>;
-  /** Delete it; the holds stay. */
-  dropView(view: string, options?: Options): Promise<void>;
   /** Back again. */
   endAway(person: string, options?: Options): Promise<void>;
   /** You are back. */
@@ -668,6 +666,8 @@ export interface Operations {
    * of a review is withdrawn only by those who may decide it.
    */
   withdrawMessage(scope: string, queue: string, message: string, options?: Options): Promise<void>;
+  /** Withdraw the question: no reply is needed, and the deadline continues. */
+  withdrawQuestion(hold: string, body?: WithdrawQuestion, options?: Options): Promise<HoldWire>;
   /** No new run gets it; runs that are pinned to it keep it. */
   yankSkill(name: string, version: string, body?: YankReason, options?: Options): Promise<SkillWire>;
 }
@@ -1652,10 +1652,6 @@ export interface DraftWire {
   request_hash?: string | null;
 }
 
-export interface DropQuestion {
-  question?: string | null;
-}
-
 export interface EdgeLayout {
   label?: string;
   ui?: unknown;
@@ -1871,7 +1867,7 @@ export interface FlowLayout {
 export interface FlowMismatchWire {
   node: string;
   why: string;
-  mend: string;
+  fix: string;
   soft: boolean;
 }
 
@@ -3028,7 +3024,7 @@ export interface RunDetail {
 }
 
 export interface RunFitWire {
-  run_id: string;
+  run: string;
   status: RunStatus;
   version: string;
   fits: boolean;
@@ -3119,7 +3115,7 @@ export interface ScheduleFill {
 
 /** The run exists once a worker that serves the flow has started it. */
 export interface ScheduleTrigger {
-  run_id: string;
+  run: string;
 }
 
 /** `next_at`: its next start, with its jitter; null if it is paused or has ended. */
@@ -3551,6 +3547,10 @@ export interface WebhookTaken {
   outcome: string;
   checkpoint_id?: string | null;
   status?: string | null;
+}
+
+export interface WithdrawQuestion {
+  question?: string | null;
 }
 
 /**

@@ -121,9 +121,9 @@ async def put_person(call: ApiCall, person: str, body: PutPerson) -> PersonWire:
 
 
 @routes.delete("/people/{person}", needs=Right.admin, raises=(NotFoundError,))
-async def drop_person(call: ApiCall, person: str) -> None:
+async def delete_person(call: ApiCall, person: str) -> None:
     """Remove a person from the directory and from all groups and roles."""
-    if not await (await _registrar(call)).drop_person(call.tenant, person):
+    if not await (await _registrar(call)).delete_person(call.tenant, person):
         raise NotFoundError(f"{person!r} is not in the directory.")
 
 
@@ -190,9 +190,9 @@ async def put_group(call: ApiCall, key: str, body: PutCircle) -> CircleWire:
 
 
 @routes.delete("/groups/{key}", needs=Right.admin, raises=(NotFoundError, InputError))
-async def drop_group(call: ApiCall, key: str) -> None:
+async def delete_group(call: ApiCall, key: str) -> None:
     """Delete the group."""
-    if not await (await _registrar(call)).drop_circle(call.tenant, f"group:{key}"):
+    if not await (await _registrar(call)).delete_circle(call.tenant, f"group:{key}"):
         raise NotFoundError(f"there is no group {key!r}.")
 
 
@@ -210,7 +210,7 @@ async def put_role(call: ApiCall, key: str, body: PutCircle) -> CircleWire:
 
 
 @routes.delete("/roles/{key}", needs=Right.admin, raises=(NotFoundError, InputError))
-async def drop_role(call: ApiCall, key: str) -> None:
+async def delete_role(call: ApiCall, key: str) -> None:
     """Delete the role."""
-    if not await (await _registrar(call)).drop_circle(call.tenant, f"role:{key}"):
+    if not await (await _registrar(call)).delete_circle(call.tenant, f"role:{key}"):
         raise NotFoundError(f"there is no role {key!r}.")

@@ -106,4 +106,4 @@ async def discard_document(call: ApiCall, document: str) -> None:
     drafts = await _drafts(call)
     now = await drafts.get(document)
     call.require_match(now.etag, required=True)
-    await drafts.drop(document, expect=now.revision)
+    await drafts.delete(document, expect=now.revision)

@@ -53,7 +53,7 @@ class ReplyToQuestion(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     question: Name | None = None
 
 
-class DropQuestion(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class WithdrawQuestion(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     question: Name | None = None
 
 
@@ -107,11 +107,11 @@ async def reply_to_question(call: ApiCall, hold: str, body: ReplyToQuestion) -> 
     return hold_reply(service, await service.reply(call.actor, hold, body.text, question=body.question))
 
 
-@routes.post("/holds/{hold}/drop-question", needs=Right.holds_write, raises=CHANGING)
-async def drop_question(call: ApiCall, hold: str, body: DropQuestion) -> ApiReply[HoldWire]:
+@routes.post("/holds/{hold}/withdraw-question", needs=Right.holds_write, raises=CHANGING)
+async def withdraw_question(call: ApiCall, hold: str, body: WithdrawQuestion) -> ApiReply[HoldWire]:
     """Withdraw the question: no reply is needed, and the deadline continues."""
     service = await call.holds()
-    return hold_reply(service, await service.drop_question(call.actor, hold, question=body.question))
+    return hold_reply(service, await service.withdraw_question(call.actor, hold, question=body.question))
 
 
 # ---------------------------------------------------------------------- files
@@ -187,9 +187,9 @@ async def save_draft(call: ApiCall, hold: str, body: DraftWire) -> None:
 
 
 @routes.delete("/holds/{hold}/draft", needs=Right.holds_write, raises=LOOKING)
-async def drop_draft(call: ApiCall, hold: str) -> None:
-    """Forget it."""
-    await (await call.holds()).drop_draft(call.actor, hold)
+async def delete_draft(call: ApiCall, hold: str) -> None:
+    """Delete the draft."""
+    await (await call.holds()).delete_draft(call.actor, hold)
 
 
 @routes.put("/holds/{hold}/snooze", needs=Right.holds_write, raises=CHANGING)

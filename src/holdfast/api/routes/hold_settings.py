@@ -22,7 +22,7 @@ from holdfast.holds.policies.parse import policy_of
 from holdfast.holds.policies.simulate import Simulation
 from holdfast.holds.policies.simulate import simulate as _simulate
 from holdfast.holds.policies.stored import KIND as POLICY
-from holdfast.holds.policies.stored import drop_policy as _drop_policy
+from holdfast.holds.policies.stored import delete_policy as _delete_policy
 from holdfast.holds.policies.stored import put_policy as _put_policy
 from holdfast.holds.timing.reschedule import change_calendar
 from holdfast.holds.timing.stored_calendars import KIND as CALENDAR
@@ -105,13 +105,13 @@ async def put_policy(call: ApiCall, name: str, body: Rules) -> HoldSetting:
 
 
 @routes.delete("/policies/{name}", needs=Right.admin, raises=(NotFoundError,))
-async def drop_policy(call: ApiCall, name: str) -> None:
+async def delete_policy(call: ApiCall, name: str) -> None:
     """Delete it: its rules apply to no hold that opens from now on; open holds keep what they said.
 
     The people who delete a rule that needs several people, or excludes some, cannot decide what it would have
     bound, until another person deletes it again and so confirms it. A change of such a rule has the same
     effect."""
-    await _drop_policy(await call.hf.open(), call.tenant, name, by=call.actor.id, people=call.actor.people)
+    await _delete_policy(await call.hf.open(), call.tenant, name, by=call.actor.id, people=call.actor.people)
 
 
 @routes.post("/policies/simulate", needs=Right.manage, raises=(PolicyInvalidError,))

@@ -98,9 +98,9 @@ async def set_chat_person(call: ApiCall, way: str, chat: str, body: ChatPerson) 
 
 
 @routes.delete("/inbound/slack/{way}/people/{chat}", needs=Right.admin, raises=(NotFoundError,))
-async def drop_chat_person(call: ApiCall, way: str, chat: str) -> None:
+async def delete_chat_person(call: ApiCall, way: str, chat: str) -> None:
     """Remove this chat user: it can no longer decide."""
-    if not await ChatUsers(await call.hf.open()).drop(_own(call, way), chat, by=call.actor):
+    if not await ChatUsers(await call.hf.open()).delete(_own(call, way), chat, by=call.actor):
         raise HttpError(404, "This chat user is unknown.", code="not_found")
 
 

@@ -131,9 +131,9 @@ async def change_view(call: ApiCall, view: str, body: NewView) -> ApiReply[ViewW
 
 
 @routes.delete("/views/{view}", needs=Right.holds_write, raises=(NotFoundError, ForbiddenError))
-async def drop_view(call: ApiCall, view: str) -> None:
+async def delete_view(call: ApiCall, view: str) -> None:
     """Delete it; the holds stay."""
-    await SavedViews(await call.hf.open()).drop(call.actor, view)
+    await SavedViews(await call.hf.open()).delete(call.actor, view)
 
 
 @routes.get("/views/{view}/holds", needs=Right.holds_read, raises=(NotFoundError, ForbiddenError))

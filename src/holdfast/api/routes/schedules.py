@@ -117,11 +117,11 @@ async def _flow(call: ApiCall, name: str) -> Program | str:
 
 
 @routes.delete("/schedules/{name:path}", needs=Right.schedules_write, guarded=True, raises=_MISSING)
-async def drop_schedule(call: ApiCall, name: str) -> None:
+async def delete_schedule(call: ApiCall, name: str) -> None:
     """Delete it. Runs that it has started continue."""
     schedules = await call.hf.schedules()
     call.require_match(str((await schedules.get(name, tenant=call.tenant)).revision))
-    await schedules.drop(name, tenant=call.tenant)
+    await schedules.delete(name, tenant=call.tenant)
 
 
 @routes.get("/schedules/{name:path}/next", needs=Right.schedules_read, raises=_MISSING)
@@ -184,4 +184,4 @@ async def trigger_schedule(call: ApiCall, name: str, body: TriggerSchedule) -> A
     run = await schedules.trigger(
         name, input=body.input, by=call.actor.id, via=call.actor.people, tenant=call.tenant, token=token
     )
-    return ApiReply(body=ScheduleTrigger(run_id=run), status=201, headers=call.location(f"/v1/runs/{run}"))
+    return ApiReply(body=ScheduleTrigger(run=run), status=201, headers=call.location(f"/v1/runs/{run}"))

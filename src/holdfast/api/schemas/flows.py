@@ -262,12 +262,12 @@ class FlowDiff(msgspec.Struct, kw_only=True):
 class FlowMismatchWire(msgspec.Struct, kw_only=True):
     node: str
     why: str
-    mend: str
+    fix: str
     soft: bool
 
 
 class RunFitWire(msgspec.Struct, kw_only=True):
-    run_id: str
+    run: str
     status: RunStatus
     version: str
     fits: bool
@@ -333,12 +333,12 @@ def document_problem(problem: DocumentProblem) -> FlowProblem:
 
 def run_fit_wire(verdict: MigrationReport) -> RunFitWire:
     return RunFitWire(
-        run_id=verdict.run,
+        run=verdict.run,
         status=verdict.status,
         version=verdict.version,
         fits=verdict.fits,
         misfits=[
-            FlowMismatchWire(node=each.node, why=each.why, mend=each.fix, soft=each.soft)
+            FlowMismatchWire(node=each.node, why=each.why, fix=each.fix, soft=each.soft)
             for each in verdict.misfits
         ],
         renamed=verdict.renamed,

@@ -96,7 +96,7 @@ def firing_wire(firing: ScheduleFiring) -> FiringWire:
 class ScheduleTrigger(msgspec.Struct, kw_only=True):
     """The run exists once a worker that serves the flow has started it."""
 
-    run_id: str
+    run: str
 
 
 class Instants(msgspec.Struct, kw_only=True):

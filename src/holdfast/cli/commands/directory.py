@@ -237,7 +237,7 @@ async def delete_person(who: str, tenant: str, *, store: str | None, json: bool)
     from holdfast.holds.directory.admin import Registrar
 
     async with _open_store(store) as opened:
-        if not await Registrar(opened).drop_person(tenant, who):
+        if not await Registrar(opened).delete_person(tenant, who):
             raise NotFoundError(f"{who!r} is not in the directory.", hint="`holdfast directory list`")
     print_entry({"deleted": who}, f"{who} is removed from the directory.", json=json)
     return Exit.ok
@@ -275,7 +275,7 @@ async def delete_circle(circle: str, tenant: str, *, store: str | None, json: bo
     from holdfast.holds.directory.admin import Registrar
 
     async with _open_store(store) as opened:
-        if not await Registrar(opened).drop_circle(tenant, circle):
+        if not await Registrar(opened).delete_circle(tenant, circle):
             raise NotFoundError(f"{circle!r} is not in the directory.", hint="`holdfast directory list`")
     print_entry({"deleted": circle}, f"{circle} is removed from the directory.", json=json)
     return Exit.ok

@@ -124,7 +124,7 @@ async def keys_of_links(
         if rotate:
             await keys.rotate(tenant)
         if delete is not None:
-            await keys.drop(tenant, delete)
+            await keys.delete(tenant, delete)
         found = await keys.kept(tenant)
         fixed = keys.are_fixed
     if json:

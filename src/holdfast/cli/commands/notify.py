@@ -143,7 +143,7 @@ async def set_channel(file: Path, tenant: str, *, store: str | None, json: bool)
 
 async def delete_channel(name: str, tenant: str, *, store: str | None, json: bool) -> Exit:
     async with open_store_for_command(store, must_exist=True) as hf:
-        await (await _deliverer(hf)).channels.drop(tenant, name)
+        await (await _deliverer(hf)).channels.delete(tenant, name)
     if json:
         print_json({"name": name, "tenant": tenant})
     else:

@@ -199,10 +199,10 @@ async def show_policies(tenant: str | None, *, store: str | None, json: bool) ->
 
 
 async def delete_policy(name: str, by: str, tenant: str | None, *, store: str | None, json: bool) -> Exit:
-    from holdfast.holds.policies.stored import drop_policy
+    from holdfast.holds.policies.stored import delete_policy as delete_stored
 
     async with open_store_for_command(store, must_exist=True) as hf:
-        await drop_policy(await hf.open(), tenant or DEFAULT_TENANT, name, by=by)
+        await delete_stored(await hf.open(), tenant or DEFAULT_TENANT, name, by=by)
     if json:
         print_json({"name": name, "deleted": True})
     else:

@@ -371,7 +371,7 @@ async def trigger_schedule(
 
 async def delete_schedule(name: str, tenant: str, *, store: str | None, json: bool) -> Exit:
     async with open_store_for_command(store, must_exist=True) as hf:
-        promised = await (await hf.schedules()).drop(name, tenant=tenant)
+        promised = await (await hf.schedules()).delete(name, tenant=tenant)
     if json:
         print_json({"schedule": name, "deleted": True, "not_started": promised})
     else:

@@ -48,6 +48,15 @@ class AsyncAdmin(AsyncGroup):
 class AsyncArrangements(AsyncGroup):
     """`client.arrangements`."""
 
+    async def delete_policy(self, name: str) -> None:
+        """Delete it: its rules apply to no hold that opens from now on; open holds keep what they said.
+
+        The people who delete a rule that needs several people, or excludes some, cannot decide what it
+        would have bound, until another person deletes it again and so confirms it. A change of such a
+        rule has the same effect."""
+        request = request_of("DELETE", "/v1/policies/{name}", {"name": name})
+        await self._none(request)
+
     async def replay_notices(
         self, notices: Sequence[int], *, preview: bool | None = None
     ) -> models.ReplayedNotices:
@@ -393,17 +402,17 @@ class AsyncDeployments(AsyncGroup):
 class AsyncDirectory(AsyncGroup):
     """`client.directory`."""
 
-    async def drop_group(self, key: str) -> None:
+    async def delete_group(self, key: str) -> None:
         """Delete the group."""
         request = request_of("DELETE", "/v1/directory/groups/{key}", {"key": key})
         await self._none(request)
 
-    async def drop_person(self, person: str) -> None:
+    async def delete_person(self, person: str) -> None:
         """Remove a person from the directory and from all groups and roles."""
         request = request_of("DELETE", "/v1/directory/people/{person}", {"person": person})
         await self._none(request)
 
-    async def drop_role(self, key: str) -> None:
+    async def delete_role(self, key: str) -> None:
         """Delete the role."""
         request = request_of("DELETE", "/v1/directory/roles/{key}", {"key": key})
         await self._none(request)
@@ -999,22 +1008,15 @@ class AsyncHolds(AsyncGroup):
         )
         return await self._json(request, models.Bulk)
 
+    async def delete_draft(self, hold: str) -> None:
+        """Delete the draft."""
+        request = request_of("DELETE", "/v1/holds/{hold}/draft", {"hold": hold})
+        await self._none(request)
+
     async def draft(self, hold: str) -> models.Draft:
         """Your draft; its fields are null if there is none."""
         request = request_of("GET", "/v1/holds/{hold}/draft", {"hold": hold})
         return await self._json(request, models.Draft)
-
-    async def drop_draft(self, hold: str) -> None:
-        """Forget it."""
-        request = request_of("DELETE", "/v1/holds/{hold}/draft", {"hold": hold})
-        await self._none(request)
-
-    async def drop_question(self, hold: str, *, question: str | None = None) -> models.Hold:
-        """Withdraw the question: no reply is needed, and the deadline continues."""
-        request = request_of(
-            "POST", "/v1/holds/{hold}/drop-question", {"hold": hold}, maybe={"question": question}
-        )
-        return await self._json(request, models.Hold)
 
     async def end_presence(self, hold: str) -> None:
         """Report that you no longer look at it."""
@@ -1426,6 +1428,13 @@ class AsyncHolds(AsyncGroup):
         request = request_of("PUT", "/v1/holds/{hold}/watch", {"hold": hold})
         await self._none(request)
 
+    async def withdraw_question(self, hold: str, *, question: str | None = None) -> models.Hold:
+        """Withdraw the question: no reply is needed, and the deadline continues."""
+        request = request_of(
+            "POST", "/v1/holds/{hold}/withdraw-question", {"hold": hold}, maybe={"question": question}
+        )
+        return await self._json(request, models.Hold)
+
 
 class AsyncInbound(AsyncGroup):
     """`client.inbound`."""
@@ -1443,7 +1452,7 @@ class AsyncInbound(AsyncGroup):
         )
         await self._none(request)
 
-    async def drop_chat_person(self, way: str, chat: str) -> None:
+    async def delete_chat_person(self, way: str, chat: str) -> None:
         """Remove this chat user: it can no longer decide."""
         request = request_of("DELETE", "/v1/inbound/slack/{way}/people/{chat}", {"way": way, "chat": chat})
         await self._none(request)
@@ -1696,15 +1705,6 @@ class AsyncPipelines(AsyncGroup):
 
 class AsyncPolicies(AsyncGroup):
     """`client.policies`."""
-
-    async def drop(self, name: str) -> None:
-        """Delete it: its rules apply to no hold that opens from now on; open holds keep what they said.
-
-        The people who delete a rule that needs several people, or excludes some, cannot decide what it
-        would have bound, until another person deletes it again and so confirms it. A change of such a
-        rule has the same effect."""
-        request = request_of("DELETE", "/v1/policies/{name}", {"name": name})
-        await self._none(request)
 
     async def list(self) -> Listing[models.HoldSetting]:
         """The stored policies, by name."""
@@ -2453,7 +2453,7 @@ class AsyncRuns(AsyncGroup):
 class AsyncSchedules(AsyncGroup):
     """`client.schedules`."""
 
-    async def drop(self, name: str, *, if_match: str | None = None) -> None:
+    async def delete(self, name: str, *, if_match: str | None = None) -> None:
         """Delete it. Runs that it has started continue."""
         request = request_of("DELETE", "/v1/schedules/{name}", {"name": name}, if_match=if_match)
         await self._none(request)
@@ -2821,7 +2821,7 @@ class AsyncViews(AsyncGroup):
         )
         return await self._json(request, models.SavedView)
 
-    async def drop(self, view: str) -> None:
+    async def delete(self, view: str) -> None:
         """Delete it; the holds stay."""
         request = request_of("DELETE", "/v1/views/{view}", {"view": view})
         await self._none(request)

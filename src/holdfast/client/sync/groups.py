@@ -49,6 +49,15 @@ class Admin(Group):
 class Arrangements(Group):
     """`client.arrangements`."""
 
+    def delete_policy(self, name: str) -> None:
+        """Delete it: its rules apply to no hold that opens from now on; open holds keep what they said.
+
+        The people who delete a rule that needs several people, or excludes some, cannot decide what it
+        would have bound, until another person deletes it again and so confirms it. A change of such a
+        rule has the same effect."""
+        request = request_of("DELETE", "/v1/policies/{name}", {"name": name})
+        self._none(request)
+
     def replay_notices(
         self, notices: Sequence[int], *, preview: bool | None = None
     ) -> models.ReplayedNotices:
@@ -392,17 +401,17 @@ class Deployments(Group):
 class Directory(Group):
     """`client.directory`."""
 
-    def drop_group(self, key: str) -> None:
+    def delete_group(self, key: str) -> None:
         """Delete the group."""
         request = request_of("DELETE", "/v1/directory/groups/{key}", {"key": key})
         self._none(request)
 
-    def drop_person(self, person: str) -> None:
+    def delete_person(self, person: str) -> None:
         """Remove a person from the directory and from all groups and roles."""
         request = request_of("DELETE", "/v1/directory/people/{person}", {"person": person})
         self._none(request)
 
-    def drop_role(self, key: str) -> None:
+    def delete_role(self, key: str) -> None:
         """Delete the role."""
         request = request_of("DELETE", "/v1/directory/roles/{key}", {"key": key})
         self._none(request)
@@ -992,22 +1001,15 @@ class Holds(Group):
         )
         return self._json(request, models.Bulk)
 
+    def delete_draft(self, hold: str) -> None:
+        """Delete the draft."""
+        request = request_of("DELETE", "/v1/holds/{hold}/draft", {"hold": hold})
+        self._none(request)
+
     def draft(self, hold: str) -> models.Draft:
         """Your draft; its fields are null if there is none."""
         request = request_of("GET", "/v1/holds/{hold}/draft", {"hold": hold})
         return self._json(request, models.Draft)
-
-    def drop_draft(self, hold: str) -> None:
-        """Forget it."""
-        request = request_of("DELETE", "/v1/holds/{hold}/draft", {"hold": hold})
-        self._none(request)
-
-    def drop_question(self, hold: str, *, question: str | None = None) -> models.Hold:
-        """Withdraw the question: no reply is needed, and the deadline continues."""
-        request = request_of(
-            "POST", "/v1/holds/{hold}/drop-question", {"hold": hold}, maybe={"question": question}
-        )
-        return self._json(request, models.Hold)
 
     def end_presence(self, hold: str) -> None:
         """Report that you no longer look at it."""
@@ -1419,6 +1421,13 @@ class Holds(Group):
         request = request_of("PUT", "/v1/holds/{hold}/watch", {"hold": hold})
         self._none(request)
 
+    def withdraw_question(self, hold: str, *, question: str | None = None) -> models.Hold:
+        """Withdraw the question: no reply is needed, and the deadline continues."""
+        request = request_of(
+            "POST", "/v1/holds/{hold}/withdraw-question", {"hold": hold}, maybe={"question": question}
+        )
+        return self._json(request, models.Hold)
+
 
 class Inbound(Group):
     """`client.inbound`."""
@@ -1436,7 +1445,7 @@ class Inbound(Group):
         )
         self._none(request)
 
-    def drop_chat_person(self, way: str, chat: str) -> None:
+    def delete_chat_person(self, way: str, chat: str) -> None:
         """Remove this chat user: it can no longer decide."""
         request = request_of("DELETE", "/v1/inbound/slack/{way}/people/{chat}", {"way": way, "chat": chat})
         self._none(request)
@@ -1683,15 +1692,6 @@ class Pipelines(Group):
 
 class Policies(Group):
     """`client.policies`."""
-
-    def drop(self, name: str) -> None:
-        """Delete it: its rules apply to no hold that opens from now on; open holds keep what they said.
-
-        The people who delete a rule that needs several people, or excludes some, cannot decide what it
-        would have bound, until another person deletes it again and so confirms it. A change of such a
-        rule has the same effect."""
-        request = request_of("DELETE", "/v1/policies/{name}", {"name": name})
-        self._none(request)
 
     def list(self) -> Listing[models.HoldSetting]:
         """The stored policies, by name."""
@@ -2434,7 +2434,7 @@ class Runs(Group):
 class Schedules(Group):
     """`client.schedules`."""
 
-    def drop(self, name: str, *, if_match: str | None = None) -> None:
+    def delete(self, name: str, *, if_match: str | None = None) -> None:
         """Delete it. Runs that it has started continue."""
         request = request_of("DELETE", "/v1/schedules/{name}", {"name": name}, if_match=if_match)
         self._none(request)
@@ -2802,7 +2802,7 @@ class Views(Group):
         )
         return self._json(request, models.SavedView)
 
-    def drop(self, view: str) -> None:
+    def delete(self, view: str) -> None:
         """Delete it; the holds stay."""
         request = request_of("DELETE", "/v1/views/{view}", {"view": view})
         self._none(request)

@@ -92,7 +92,9 @@ async def reply(
     return await change(ctx, actor, hold, "reply", decide)
 
 
-async def drop_question(ctx: HoldContext, actor: Actor, hold: str, *, question: str | None = None) -> HoldRow:
+async def withdraw_question(
+    ctx: HoldContext, actor: Actor, hold: str, *, question: str | None = None
+) -> HoldRow:
     """Withdraw a question: for its author, and for actors who may decide or manage the hold. It needs no
     answer any more, and the deadline continues.
 
@@ -118,7 +120,7 @@ async def drop_question(ctx: HoldContext, actor: Actor, hold: str, *, question: 
             event=event(row, QUESTION_DROPPED, now, by=actor.id),
         )
 
-    return await change(ctx, actor, hold, "drop_question", decide)
+    return await change(ctx, actor, hold, "withdraw_question", decide)
 
 
 async def open_questions(ctx: HoldContext, row: HoldRow) -> list[Note]:

@@ -67,11 +67,11 @@ async def draft(ctx: HoldContext, actor: Actor, hold: str) -> Submission | None:
     return await draft_of(ctx, await load(ctx, actor, hold), actor)
 
 
-async def drop_draft(ctx: HoldContext, actor: Actor, hold: str) -> None:
-    await drop_note(ctx, actor, hold, "draft")
+async def delete_draft(ctx: HoldContext, actor: Actor, hold: str) -> None:
+    await delete_note(ctx, actor, hold, "draft")
 
 
-async def drop_note(ctx: HoldContext, actor: Actor, hold: str, kind: str) -> None:
+async def delete_note(ctx: HoldContext, actor: Actor, hold: str, kind: str) -> None:
     """Drop the actor's note, even if they may no longer see the hold."""
 
     async def decide(row: HoldRow, now: int) -> HoldChange:

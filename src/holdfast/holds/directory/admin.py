@@ -79,7 +79,7 @@ class Registrar:
             return True
         return await self._known.get(tenant, ADDRESS, address, str) == key
 
-    async def drop_person(self, tenant: str, ref: str) -> bool:
+    async def delete_person(self, tenant: str, ref: str) -> bool:
         """Remove a person from the directory, from every group and role, and as a substitute."""
         person = await self._known.person(tenant, ref)
         if person is None:
@@ -120,7 +120,7 @@ class Registrar:
         gone = person_key(ref if person is None else person.id)
         return await self._edit(tenant, kind, key, lambda members: [each for each in members if each != gone])
 
-    async def drop_circle(self, tenant: str, circle: str) -> bool:
+    async def delete_circle(self, tenant: str, circle: str) -> bool:
         kind, key = _circle_name(circle)
         await self._audit(tenant, "circle_dropped", circle=f"{kind}:{key}")
         before = await self._known.get(tenant, kind, key, Circle)

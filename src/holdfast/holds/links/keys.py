@@ -48,7 +48,7 @@ class LinkKeys:
         await self.store.put_document(Document(tenant=tenant, kind=KIND, name=key.id, body=body))
         return key
 
-    async def drop(self, tenant: str, name: str) -> None:
+    async def delete(self, tenant: str, name: str) -> None:
         """Every link that it signed is void from now on. Raises NotFoundError."""
         if not await self.store.drop_document(tenant, KIND, name):
             raise NotFoundError(f"there is no link key {name!r}.", hint="`holdfast links keys` lists them.")

@@ -88,7 +88,7 @@ class Channels:
         document = Document(tenant=tenant, kind=KIND, name=spec.name, body=body)
         return await self.store.put_document(document)
 
-    async def drop(self, tenant: str, name: str) -> None:
+    async def delete(self, tenant: str, name: str) -> None:
         """Raises NotFoundError if the tenant has no channel of this name."""
         if not await self.store.drop_document(tenant, KIND, name):
             raise NotFoundError(

@@ -53,7 +53,7 @@ class RunStarters:
         kept = await self._store.document(tenant, FORKED, run)
         return () if kept is None else msgspec.json.decode(kept.body, type=tuple[str, ...])
 
-    async def drop(self, tenant: str, run: str) -> None:
+    async def delete(self, tenant: str, run: str) -> None:
         for kind in (KIND, FORKED):
             await self._store.drop_document(tenant, kind, run)
 

@@ -193,7 +193,7 @@ async def shadow_of(store: Store, row: HoldRow) -> ShadowAnswer | None:
     )
 
 
-async def drop_shadows(store: Store, tenant: str, run: str) -> None:
+async def delete_shadows(store: Store, tenant: str, run: str) -> None:
     """Of a run that is deleted."""
     while found := await store.documents(tenant, KIND, prefix=f"{run}/"):
         for each in found:

@@ -57,7 +57,7 @@ async def put_policy(
     return kept
 
 
-async def drop_policy(store: Store, tenant: str, name: str, *, by: str, people: Sequence[str] = ()) -> None:
+async def delete_policy(store: Store, tenant: str, name: str, *, by: str, people: Sequence[str] = ()) -> None:
     """Its rules match no hold that opens from now on; people decide what they would have decided. Open holds
     keep what it said. `people`: as for `put_policy`. Of a policy that others removed: confirms it, so that
     they may decide what it bound. Raises NotFoundError."""

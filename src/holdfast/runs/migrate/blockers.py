@@ -21,7 +21,7 @@ class MigrationBlocker(msgspec.Struct, frozen=True):
 
     node: str
     why: str
-    fix: str = msgspec.field(name="mend")  # its key in JSON
+    fix: str
     soft: bool = False
 
 

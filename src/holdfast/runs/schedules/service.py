@@ -252,7 +252,7 @@ class ScheduleService:
             await self._change_known(tenant, name, change)
         return found
 
-    async def drop(self, name: str, *, tenant: str = DEFAULT_TENANT) -> list[RunId]:
+    async def delete(self, name: str, *, tenant: str = DEFAULT_TENANT) -> list[RunId]:
         """Runs that it has started continue. Runs that `trigger` promised and that no worker has started are
         dropped with it. Raises ScheduleNotFoundError."""
         try:

@@ -8,7 +8,7 @@ import { Text } from "@/components/Value";
 import { useAction } from "@/components/useAction";
 import { useOffline } from "@/live/useLive";
 import { partsOf } from "@/models/sentence";
-import { type Comment, type Hold, comment as addComment, dropQuestion, getComments, getHistory, reply } from "@/services/holds";
+import { type Comment, type Hold, comment as addComment, withdrawQuestion, getComments, getHistory, reply } from "@/services/holds";
 import { word } from "@/words";
 import { useKeptText } from "./keptDraft";
 import { t } from "./text";
@@ -79,11 +79,11 @@ export function Activity({ hold }: { hold: Hold }) {
 /** Who asked does not answer: they wait, or go on without. */
 function Withdraw({ hold, question, onDone }: { hold: Hold; question: Comment; onDone: () => void }) {
   const isOffline = useOffline();
-  const dropping = useAction({ mutationFn: () => dropQuestion(hold.id, question.id), onSuccess: onDone });
+  const withdrawing = useAction({ mutationFn: () => withdrawQuestion(hold.id, question.id), onSuccess: onDone });
   return (
     <>
-      {dropping.isError ? <Problem error={dropping.error} /> : null}
-      <button type="button" className="button" disabled={dropping.isPending || isOffline} onClick={() => dropping.mutate()}>{t("withdrawQuestion")}</button>
+      {withdrawing.isError ? <Problem error={withdrawing.error} /> : null}
+      <button type="button" className="button" disabled={withdrawing.isPending || isOffline} onClick={() => withdrawing.mutate()}>{t("withdrawQuestion")}</button>
     </>
   );
 }

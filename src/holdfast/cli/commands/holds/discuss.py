@@ -118,7 +118,7 @@ async def ask_question(which: str, text: str, *, to: str, options: ActorOptions)
 
 async def withdraw_question(which: str, question: str | None, options: ActorOptions) -> Exit:
     async def do(session: HoldSession, row: HoldRow) -> HoldRow:
-        return await session.holds.drop_question(session.actor, row.id, question=question)
+        return await session.holds.withdraw_question(session.actor, row.id, question=question)
 
     return await act(options, which, do, lambda row: f"The question about {short(row)} is withdrawn.")
 
@@ -146,7 +146,7 @@ async def edit_draft(
         row = await session.find(which)
         given = {"decision": decision, "response_data": data, "comment": comment}
         if delete:
-            await session.holds.drop_draft(session.actor, row.id)
+            await session.holds.delete_draft(session.actor, row.id)
         elif any(value is not None for value in given.values()):
             await session.holds.save_draft(session.actor, row.id, given)
         kept = await session.holds.draft(session.actor, row.id)

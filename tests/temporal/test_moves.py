@@ -18,7 +18,7 @@ from temporalio.client import WorkflowExecutionStatus, WorkflowFailureError
 from holdfast import Context, Flow, Holdfast, Worker
 from holdfast.app.flow import wait_until_idle
 from holdfast.attractor.runner import Runner
-from holdfast.cli.commands.promote import _move
+from holdfast.cli.commands.promote import _move, move_runs
 from holdfast.documents.program import program_for
 from holdfast.errors import RunBusyError, RunEndedError
 from holdfast.runs.driver.settings import RunSettings
@@ -163,7 +163,9 @@ async def _sleeps(hf: Holdfast, run_id: str) -> RunRow:
 
 
 @pytest.mark.covers("TD-38")
-async def test_run_that_is_running_or_has_ended_is_not_moved(sqlite: str, engine: str) -> None:
+async def test_run_that_is_running_or_has_ended_is_not_moved(
+    sqlite: str, engine: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     flow, begun, go = Flow("busy", effect="pure"), asyncio.Event(), asyncio.Event()
 
     @flow.node
@@ -180,6 +182,10 @@ async def test_run_that_is_running_or_has_ended_is_not_moved(sqlite: str, engine
         with pytest.raises(RunBusyError, match="only a run that waits is moved"):
             await move_from_engine(service, row)
         assert (await service.get(run_id)).worker == name
+        await move_runs(sqlite, "none", [], dry_run=True, json=False)
+        said = capsys.readouterr()
+        assert "0 runs would move" in said.out
+        assert "1 run more: running" in said.err
         go.set()
         assert (await settled(flow, hf, run_id)).completed
         with pytest.raises(RunEndedError, match="it cannot be moved"):

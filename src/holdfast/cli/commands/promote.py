@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -240,11 +240,10 @@ async def move_runs(store: str, engine: str, runs: Sequence[str], *, dry_run: bo
         target = service.runtime.engine
         if target is not None:
             await target.check()
-        rows = (
-            [await service.get(each) for each in runs]
-            if runs
-            else [r async for r in _parked(service, target)]
-        )
+        if runs:
+            rows, busy = [await service.get(each) for each in runs], 0
+        else:
+            rows, busy = await _elsewhere(service, target)
         done = [await _move(service, row, target, dry_run=dry_run) for row in rows]
     refused = [each for each in done if each.refused is not None]
     if json:
@@ -252,21 +251,34 @@ async def move_runs(store: str, engine: str, runs: Sequence[str], *, dry_run: bo
     else:
         where = "the built-in workers" if target is None else target.name
         _print_runs(done, refused, where, dry_run=dry_run)
+        if busy:
+            print_note(
+                f"{_count(busy, 'run')} more: running, queued or in the memory of a worker. They stay until "
+                "this command is run again while they wait."
+            )
     return Exit.run_failed if runs and refused else Exit.ok
 
 
-async def _parked(service: RunService, target: RunEngine | None) -> AsyncIterator[RunRow]:
-    """Runs that wait, and are not there already."""
+async def _elsewhere(service: RunService, target: RunEngine | None) -> tuple[list[RunRow], int]:
+    """Runs that wait and are not there already, and how many others are not there."""
     from holdfast.runs.engine_moves import is_parked
+    from holdfast.runs.engine_report import is_of_engine
     from holdfast.store.rows import RunFilter
-    from holdfast.types.status import PARKED
+    from holdfast.types.status import ENDED, RunStatus
 
-    where, after = RunFilter(status=tuple(PARKED)), None
+    waiting: list[RunRow] = []
+    busy, after = 0, None
+    where = RunFilter(status=tuple(each for each in RunStatus if each not in ENDED))
     while rows := await service.store.list_runs(where, after=after, limit=PAGE):
         for row in rows:
-            if is_parked(row) and not row.read_only and (row.worker is None) is (target is not None):
-                yield row
+            if row.read_only or is_of_engine(row.worker) is (target is not None):
+                continue
+            if is_parked(row):
+                waiting.append(row)
+            else:
+                busy += 1
         after = (rows[-1].created_at, rows[-1].key)
+    return waiting, busy
 
 
 async def _move(service: RunService, row: RunRow, target: RunEngine | None, *, dry_run: bool) -> _MovedRun:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,8 @@ pytest.importorskip("temporalio")
 
 from temporalio.client import WorkflowFailureError
 
-from holdfast import Holdfast, Worker
+from holdfast import Flow, Holdfast, Worker
+from holdfast.drivers.temporal import activities
 from holdfast.drivers.temporal.reconcile import end_closed_runs
 from holdfast.drivers.temporal.report import findings
 from holdfast.runs.engine_report import DeploymentOptions
@@ -19,7 +21,7 @@ from holdfast.types.ids import RunId
 from holdfast.types.status import RunStatus
 from tests.deadlines import HANG
 from tests.services import temporal
-from tests.temporal.runs import engine_of, run, settled, workers
+from tests.temporal.runs import assert_same, engine_of, run, settled, workers
 from tests.temporal.test_runs import asks
 
 pytestmark = pytest.mark.anyio
@@ -54,6 +56,35 @@ async def test_command_line_of_the_vendor_lists_shows_cancels_and_terminates(sql
         done = await settled(flow, hf, second.run_id)
         assert (done.status, done.error.code) == (RunStatus.failed, "engine_closed")
         assert "terminated" in done.error.message
+
+
+@pytest.mark.covers("TD-49")
+@pytest.mark.parametrize("command", ["pause", "reset"])
+async def test_effect_that_runs_when_its_activity_is_paused_or_reset_is_not_cut(
+    command: str, sqlite: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow, server, begun, told = Flow("paused"), temporal.own(), asyncio.Event(), asyncio.Event()
+    is_given_up = activities._is_given_up
+
+    @flow.node
+    async def pay(_state: Any) -> dict[str, Any]:
+        begun.set()
+        await told.wait()
+        return {"paid": True}
+
+    def asked() -> bool:
+        asyncio.get_running_loop().call_soon(told.set)
+        return is_given_up()
+
+    monkeypatch.setattr(activities, "_is_given_up", asked)
+    async with Holdfast(sqlite, engine=server.address()) as hf, workers(hf, flow):
+        run_id = await flow.submit({}, on=hf)
+        async with asyncio.timeout(HANG):
+            await begun.wait()
+        await asyncio.to_thread(server.cli, "activity", command, "-a", "1", "-w", run_id)
+        done = await settled(flow, hf, run_id)
+        assert (done.holds, dict(done.state)) == ([], {"paid": True})
+        await assert_same(hf, run_id)
 
 
 @pytest.mark.covers("TD-49", "TD-10")

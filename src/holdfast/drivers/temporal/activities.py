@@ -388,9 +388,10 @@ def _is_cancelled() -> bool:
 
 
 def _is_given_up() -> bool:
-    """Whether the cluster has given this activity up: an effect that runs now is not cut."""
+    """Whether the cluster has given this activity up, or an operator has paused or reset it: an effect that
+    runs now is not cut."""
     found = activity.cancellation_details()
-    return found is not None and (found.not_found or found.timed_out)
+    return found is not None and (found.not_found or found.timed_out or found.paused or found.reset)
 
 
 def _packed(message: Message, wire: Wire) -> tuple[str, Any]:

@@ -28,10 +28,12 @@ from holdfast.attractor.stage_history import counts_of, failure_updates, history
 from holdfast.attractor.stage_outputs import DIFF, bounded, text_updates, write_outputs
 from holdfast.attractor.status_file import AUTO_NOTE, NAME, forget_status, read_status
 from holdfast.attractor.verdict import SCORE, VerdictError
+from holdfast.attractor.verdict_instruction import with_known_outcome
 from holdfast.attractor.worktree_requirements import needs_git
 from holdfast.attractor.worktrees import without_reserved
 from holdfast.errors import BudgetError
 from holdfast.frontends.dot.document import Link, Pipeline, Stage
+from holdfast.frontends.dot.handler_kinds import DEFAULT as CODERGEN
 from holdfast.frontends.dot.lower import edge_ids
 from holdfast.frontends.dot.policies import allows_partial, effect_of
 from holdfast.model.graph import GATE
@@ -188,7 +190,8 @@ class StageRunner:
         try:
             async with timer:
                 patience.limit = timer if seconds is not None else None
-                return await _call(handler, visit, kind)
+                outcome = await _call(handler, visit, kind)
+                return with_known_outcome(visit, outcome) if kind in (CODERGEN, TOOL) else outcome
         except TimeoutError as error:
             return timed_out(visit.stage) if timer.expired() else failure_of(error)
         except Exception as error:

@@ -1,5 +1,4 @@
-"""The verdict of a stage: one form for every backend, how it is asked for, where it is read, and which of
-several counts.
+"""The verdict of a stage: one form for every backend, where it is read, and which of several counts.
 
 Sources, in this order: the `StageOutcome` of the backend, a failed process or a reported error, the
 `status.json` of this attempt, structured output, the last fenced block of the answer. The first one decides;
@@ -10,18 +9,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, cast
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final, NamedTuple, cast
 
 import msgspec
 
 from holdfast.attractor.outcome import StageOutcome, StageStatus
-from holdfast.attractor.verdict_id import FIELD, VerdictRequest
+from holdfast.attractor.verdict_id import VerdictRequest
 from holdfast.model.pipeline_conditions import OUTCOMES, outcome_word
-
-if TYPE_CHECKING:
-    from holdfast.attractor.handler import StageVisit
-    from holdfast.frontends.dot.document import Link
 
 FILE: Final = "status.json"
 CLASS: Final = "verdict"
@@ -33,7 +28,6 @@ PLACEHOLDER: Final = "<outcome>"
 # A line inside JSON text cannot begin with a fence: line breaks in its strings are escaped.
 _FENCE: Final = re.compile(r"^[ \t]{0,3}(`{3,}|~{3,})[ \t]*([^\n`]*)$", re.MULTILINE)
 _LANGUAGES: Final = frozenset({"", "json", "verdict"})
-_MENTIONED: Final = re.compile(r"outcome\s*=\s*\"?([A-Za-z_][\w.-]*)")
 _RANK: Final[Mapping[str, int]] = {
     StageStatus.PARTIAL_SUCCESS: 1,
     StageStatus.SKIPPED: 2,
@@ -121,62 +115,6 @@ def _at_path(error: msgspec.ValidationError) -> str:
     """`preferred_label: Expected ...` for "Expected ... - at `$.preferred_label`"."""
     what, _, path = str(error).partition(" - at `$.")
     return f"{path.rstrip('`')}: {what}" if path else what
-
-
-# ---------------------------------------------------------------------- how it is asked for
-def wants_verdict(visit: StageVisit) -> bool:
-    """A goal gate, a stage with several ways on, and one with `verdict=true`."""
-    stage = visit.stage
-    return stage.flag("goal_gate") or stage.flag("verdict") or len(_links(visit)) > 1
-
-
-def _links(visit: StageVisit) -> Sequence[Link]:
-    return visit.pipeline.outgoing.get(visit.stage.id, ())
-
-
-def instruction(visit: StageVisit, *, files: bool) -> str:
-    """How to report the verdict; the same for every backend. `files`: it can write to this machine."""
-    links = _links(visit)
-    form = (
-        f'{{"outcome": "{PLACEHOLDER}", "preferred_label": "", "suggested_next_ids": [], "notes": "", '
-        f'"failure_reason": "", "context_updates": {{}}, "score": null, "{FIELD}": "{visit.verdict_id}"}}'
-    )
-    words = (
-        f"outcome: {', '.join(_words(links))}. Say success only if the stage did all that it was asked for; "
-        "with fail or retry, say why in failure_reason."
-    )
-    lines = [
-        "End your answer with a verdict on this stage, one fenced block of JSON:",
-        f"```json\n{form}\n```",
-        words,
-    ]
-    labels = [link.label for link in links if link.label]
-    if labels:
-        lines.append(f"preferred_label: empty, or the label of the edge to follow: {', '.join(labels)}.")
-    if len(links) > 1:
-        targets = dict.fromkeys(link.target for link in links)
-        lines.append(f"suggested_next_ids: empty, or the stages to continue with: {', '.join(targets)}.")
-    lines.append("context_updates: values for later stages. score: a number, higher is better, or null.")
-    lines.append(f"{FIELD}: as above. It is of this stage alone: a verdict with another one does not count.")
-    if files:
-        path = visit.folder.resolve() / FILE
-        lines.append(f"You may write the same JSON object to {path} as well; the worse of the two counts.")
-    return "\n".join(lines)
-
-
-def _words(links: Iterable[Link]) -> list[str]:
-    """The usual outcomes, and those that the conditions of the stage's edges compare."""
-    usual = ["success", "partial_success", "retry", "fail"]
-    mentioned = (word for link in links for word in _MENTIONED.findall(link.text("condition")))
-    own = dict.fromkeys(word for word in mentioned if outcome_word(word) not in OUTCOMES)
-    return [*usual, *own]
-
-
-FOLLOW_UP: Final = (
-    "Your answer has no verdict, and without one this stage fails. Do no further work: repeat in a sentence "
-    "what came of it, then give the verdict."
-)
-"""The one further turn of a fail-closed gate."""
 
 
 # ---------------------------------------------------------------------- where it is read

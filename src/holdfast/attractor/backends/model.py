@@ -41,7 +41,7 @@ from holdfast.attractor.outcome import StageOutcome
 from holdfast.attractor.providers import Providers
 from holdfast.attractor.stage_effects import with_mark
 from holdfast.attractor.tool_hooks import POST, PRE, Hooks, command_of
-from holdfast.attractor.verdict import instruction
+from holdfast.attractor.verdict_instruction import instruction
 from holdfast.errors import HoldfastError, InputError, SettingsError
 from holdfast.frontends.dot.document import Pipeline, Stage
 from holdfast.frontends.dot.schema_rules import schema_of_stage

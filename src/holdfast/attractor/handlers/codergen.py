@@ -38,23 +38,20 @@ from holdfast.attractor.stage_history import CALLS
 from holdfast.attractor.status_file import AUTO_NOTE, NAME, forget_status, read_status, status_fields
 from holdfast.attractor.verdict import (
     CLASS,
-    FOLLOW_UP,
     VerdictError,
     VerdictSource,
     block_in,
     checked,
-    instruction,
     is_verdict,
     judge,
     outcome_of,
     stray_in,
     structured_in,
     unreadable,
-    wants_verdict,
 )
 from holdfast.attractor.verdict_id import VerdictRequest
+from holdfast.attractor.verdict_instruction import FOLLOW_UP, instruction, is_fail_closed, wants_verdict
 from holdfast.errors import RequirementsMissingError
-from holdfast.frontends.dot.document import Pipeline, Stage
 from holdfast.model.user_code.boundary import call_alone
 from holdfast.runs.steer_messages import place_of
 from holdfast.types.text import one_line
@@ -377,13 +374,6 @@ def answer_fields(answer: Any) -> dict[str, Any]:
         what = f"the backend returned {answer!r}, not a text, a StageOutcome or a mapping with `outcome`"
         return failure_fields(unreadable("", what).outcome)
     return {"text": "" if answer is None else str(cast("object", answer))}
-
-
-def is_fail_closed(stage: Stage, pipeline: Pipeline) -> bool:
-    """Fail closed: `auto_status=false` written on a goal gate, or `fail_closed=true` on it or the graph."""
-    if not stage.flag("goal_gate") or stage.flag("auto_status"):
-        return False
-    return "auto_status" in stage.attrs or stage.flag("fail_closed", default=pipeline.flag("fail_closed"))
 
 
 def replaced(outcome: StageOutcome, **changes: Any) -> StageOutcome:

@@ -35,7 +35,7 @@ _INHERITED: Final = {
     "workdir": "cwd",
 }
 _GATE_TARGETS: Final = ("retry_target", "fallback_retry_target")
-_AT_THE_END: Final = ("class", "goal_gate", *_GATE_TARGETS)
+_AT_THE_END: Final = ("class", "goal_gate", "fail_closed", "auto_status", "verdict", *_GATE_TARGETS)
 _AT_THE_BEGINNING: Final = ("class", "max_visits")
 _ON_FAILURE: Final = "outcome=fail"
 _LAST: Final = -1_000_000

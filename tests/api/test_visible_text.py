@@ -154,6 +154,7 @@ async def test_stored_question_is_what_people_read_on_every_channel() -> None:
 
 CONSOLES: Final = {
     "cli/output/console.py", "cli/output/timeline.py", "cli/output/watch.py", "cli/top/screen.py",  # cleaned
+    "cli/output/tables.py", "cli/output/json_output.py",  # cleaned, and JSON with escapes
     "attractor/interviewers.py", "cli/deployed_run.py",  # cleaned
     "cli/main.py", "cli/app.py", "cli/completion.py", "cli/commands/serve.py", "cli/commands/worker.py",
     "cli/commands/graph.py", "cli/commands/diff.py", "demo/printout.py", "demo/story.py",

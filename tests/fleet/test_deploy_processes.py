@@ -131,7 +131,7 @@ def test_containers_commands_make_a_fleet_that_runs_a_flow_to_its_end(
     with fleet(tmp_path, commands()) as it:
         assert it.finish(it.command("migrate"))[0] == 0
         code, output = it.finish(it.command("server"))
-        assert (code, "There is no token yet" in output) == (2, True), output
+        assert (code, "there is no token yet" in output) == (2, True), output
         code, output = it.finish(first_token())
         assert code == 0, output
         (token,) = re.findall(r"\bhf_[\w-]+", output)

@@ -259,7 +259,7 @@ async def test_a_move_is_undone_or_done_when_it_died_before_the_target_opened(
 async def test_a_move_that_is_done_is_not_undone(tmp_path: Path, address: str) -> None:
     source = f"sqlite:{tmp_path}/runs.db"
     await filled(source, 2)
-    with pytest.raises(InputError, match="No move"):
+    with pytest.raises(InputError, match="no move"):
         await undo(source, address)
     await promote(source, address)
     with pytest.raises(StoreMovedError, match="complete and may be in use"):

@@ -196,7 +196,7 @@ async def test_write_is_completed_when_its_caller_is_cancelled(store: MariadbSto
         (lambda a: f"{a}?pool=0", SettingsError, "pool"),
         (lambda a: f"{a}?colour=red", SettingsError, "colour"),
         (lambda a: f"{a}?host=elsewhere", SettingsError, "part of the address"),
-        (lambda a: f"{a}_absent", StoreUnavailableError, "There is no database"),
+        (lambda a: f"{a}_absent", StoreUnavailableError, "there is no database"),
         (lambda a: f"{a}?tls=verify&ca=/nowhere.pem", SettingsError, "/nowhere.pem"),
         (lambda a: f"mariadb://root@127.0.0.1:1/{a.rpartition('/')[2]}", StoreUnavailableError, "be reached"),
     ],

@@ -269,3 +269,14 @@ def test_imported_history_says_in_words_of_the_command_line_how_to_go_on(cli: Cl
     said = cli("cancel", run, *there)
     assert said.code == 2
     assert "--as-new-run" in said.err
+
+
+@pytest.mark.covers("TOOL-CLI-01")
+def test_tables_show_the_labels_of_statuses_and_json_the_statuses(cli: Cli, refund: str) -> None:
+    run = cli("run", refund, "--input", given(250), "--json").json["id"]
+    listed = cli("checkpoints", run)
+    forked = cli("fork", run)
+    assert "waiting for input" in listed.out
+    assert "queued" in forked.out or "interrupted" in forked.out
+    assert "pending" not in listed.out + forked.out
+    assert "pending_input" in {each["status"] for each in cli("checkpoints", run, "--json").items}

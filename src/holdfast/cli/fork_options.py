@@ -149,7 +149,7 @@ async def _print_branch(
     print_fields(
         [
             ("run", made.id),
-            ("status", str(made.status)),
+            ("status", run_label(made.status)),
             ("rewinds" if wanted.rewinds else "forked from", f"{source.id} after record {seq}"),
             ("checkpoint", made.forked_from or ""),
             ("superseded", f"{source.id} is {run_label(source.status)}" if wanted.rewinds else ""),

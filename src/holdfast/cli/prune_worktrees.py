@@ -13,7 +13,7 @@ from holdfast.cli.output.console import print_line
 from holdfast.cli.output.json_output import print_json
 from holdfast.errors import InputError
 from holdfast.types.ids import RunId
-from holdfast.types.status import ENDED
+from holdfast.types.status import ENDED, run_label
 
 if TYPE_CHECKING:
     from holdfast.attractor.left_worktrees import LeftWork
@@ -71,7 +71,7 @@ async def _reason(service: RunService, left: LeftWork, *, unmerged: bool) -> str
     if row is None:
         return "this store does not have the run"
     if row.status not in ENDED:
-        return f"the run is {row.status}"
+        return f"the run is {run_label(row.status)}"
     if left.is_safe or unmerged:
         return ""
     lost = [f"{left.unmerged} unmerged commits"] if left.unmerged else []

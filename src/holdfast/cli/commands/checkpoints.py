@@ -14,6 +14,7 @@ from holdfast.cli.output.console import print_line, print_note
 from holdfast.cli.output.json_output import iso_times, print_list
 from holdfast.cli.output.tables import print_table
 from holdfast.types.human_time import clock_time
+from holdfast.types.status import label_for
 
 if TYPE_CHECKING:
     from holdfast.checkpoint.checkpoint import CheckpointMeta
@@ -73,4 +74,4 @@ def _cells(meta: CheckpointMeta) -> tuple[str, ...]:
     """The id first: a narrow terminal wraps the other columns before it wraps the id."""
     size = f"{meta.state_size:,}"
     node = meta.node if meta.turn is None else f"{meta.node} turn {meta.turn}"
-    return (meta.id, str(meta.seq), clock_time(meta.at), node, str(meta.status), size)
+    return (meta.id, str(meta.seq), clock_time(meta.at), node, label_for(str(meta.status)), size)

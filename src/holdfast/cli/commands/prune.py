@@ -17,6 +17,7 @@ from holdfast.cli.output.tables import print_table
 from holdfast.errors import HoldfastError, InputError, RunBusyError
 from holdfast.types.duration import DurationError, parse_duration
 from holdfast.types.retention import KEEP, Retention
+from holdfast.types.status import run_label
 
 if TYPE_CHECKING:
     from holdfast.runs.retention import CleanupResult, RetentionItem
@@ -279,7 +280,7 @@ def _show(shares: list[RetentionItem]) -> None:
         (
             s.run[:8],
             s.flow,
-            str(s.status),
+            run_label(s.status),
             "all" if s.whole else f"before {s.horizon}",
             f"{s.records:,}",
             _size(s.bytes),

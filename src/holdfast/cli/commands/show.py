@@ -30,7 +30,7 @@ from holdfast.errors import InputError, RunNotFoundError
 from holdfast.runs.engine_report import is_of_engine
 from holdfast.types.human_time import clock_time, human_duration
 from holdfast.types.ids import is_id
-from holdfast.types.status import HoldStatus, RunStatus, label_for
+from holdfast.types.status import HoldStatus, RunStatus, label_for, run_label
 
 if TYPE_CHECKING:
     from holdfast.checkpoint.checkpoint import Checkpoint
@@ -331,7 +331,8 @@ async def _engine_text(service: RunService, row: RunRow) -> str:
 async def _children(service: RunService, row: RunRow) -> str:
     """The runs that its scripts have started, oldest first."""
     found = await service.children(row.id)
-    shown = [f"{child.id} ({child.flow}, {child.status})" for child in reversed(found[-CHILDREN_SHOWN:])]
+    newest = reversed(found[-CHILDREN_SHOWN:])
+    shown = [f"{child.id} ({child.flow}, {run_label(child.status)})" for child in newest]
     more = len(found) - len(shown)
     return ", ".join([*shown, *([f"{more} more"] if more else [])])
 

@@ -163,4 +163,5 @@ def require_valid_document(name: str, problems: list[DocumentProblem]) -> None:
         return
     count = "1 error" if len(errors) == 1 else f"{len(errors)} errors"
     lines = "\n".join(f"  - {each}" for each in errors)
-    raise FlowInvalidError(f"the document {name!r} has {count}:\n{lines}", flow=name, problems=problems)
+    which = "the document" if name == "?" else f"the document {name!r}"  # it may be its name that is missing
+    raise FlowInvalidError(f"{which} has {count}:\n{lines}", flow=name, problems=problems)

@@ -160,7 +160,7 @@ async def release_hold(which: str, options: ActorOptions) -> Exit:
 
 
 async def extend_hold(which: str, until: str, *, reason: str | None, options: ActorOptions) -> Exit:
-    when = moment(until, "UNTIL")
+    when = moment(until, "WHEN")
 
     async def do(session: HoldSession, row: HoldRow) -> HoldRow:
         return await session.holds.extend(session.actor, row.id, when, reason=reason)
@@ -179,7 +179,7 @@ async def watch_hold(which: str, *, off: bool, options: ActorOptions) -> Exit:
 
 async def snooze_hold(which: str, until: str | None, options: ActorOptions) -> Exit:
     """Without a time: end the snooze."""
-    when = None if until is None else moment(until, "UNTIL")
+    when = None if until is None else moment(until, "WHEN")
 
     async def do(session: HoldSession, row: HoldRow) -> HoldRow:
         if when is None:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import msgspec
 import pytest
 
+from holdfast.store.open import open_store
+from holdfast.types.clock import MICROS
 from tests.cli.conftest import Cli, given
 from tests.cli.test_bad_input import complains
 
@@ -115,3 +120,25 @@ def test_doctor_names_schedules_that_nobody_serves(cli: Cli, refund: str) -> Non
     cli("schedules", "pause", "nightly")
     found = {each["check"]: each for each in cli("doctor", "--json").json["findings"]}
     assert found["schedules"]["said"] == "1 schedules, 1 paused or over"
+
+
+def test_doctor_names_a_schedule_that_waits_because_the_clock_was_set_back(cli: Cli, refund: str) -> None:
+    assert cli(*NIGHTLY, "--flow", refund, "--input", given(20)).code == 0
+
+    async def fired_too_early() -> None:
+        store = await open_store("sqlite:.holdfast/holdfast.db")
+        try:
+            (row,) = await store.schedules("default", limit=1)
+            far = row.next_at + 365 * 86_400 * MICROS if row.next_at is not None else 0
+            await store.put_schedule(msgspec.structs.replace(row, last_at=far - 3600 * MICROS, next_at=far))
+        finally:
+            await store.close()
+
+    asyncio.run(fired_too_early())
+    said = cli("doctor").out
+    assert "1 of 1 schedules fired for later times: the clock was set back" in said
+    (before,) = cli("schedules", "list", "--json").items
+    assert cli("schedules", "pause", "nightly").code == cli("schedules", "resume", "nightly").code == 0
+    (after,) = cli("schedules", "list", "--json").items
+    assert after["next_at"] < before["next_at"]
+    assert "the clock was set back" not in cli("doctor").out

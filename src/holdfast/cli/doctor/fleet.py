@@ -14,7 +14,7 @@ from holdfast.runs.schedules.service import ScheduleService
 from holdfast.runs.service import RunService
 from holdfast.runs.unserved import find_unserved, means_for, missing_means
 from holdfast.store.rows import RunRow
-from holdfast.types.clock import MICROS
+from holdfast.types.clock import MICROS, iso
 from holdfast.types.fleet import FleetFigures, WorkerRow
 from holdfast.types.human_time import ago, human_duration
 from holdfast.types.ids import RunId
@@ -199,6 +199,12 @@ async def _schedules(service: RunService) -> Finding | None:
     live = [worker for worker in await service.store.workers() if worker.is_alive(now)]
     carried = {flow for worker in live for flow in worker.versions.values()}
     active = [each for each in found if not each.paused and not each.over]
+    early = [each for each in active if (each.next_at or 0) > (each.last_at or 0) > now + _LATE]
+    if early:
+        text = f"{len(early)} of {len(found)} schedules fired for later times: the clock was set back"
+        todo = "they wait until then; `holdfast schedules pause NAME` and `resume NAME` end that wait"
+        waits = [f"{each.name} ({each.flow}), fired for {iso(each.last_at or now)}" for each in early]
+        return Finding("schedules", WARN, text, todo, few(waits))
     unserved = [each for each in active if each.flow not in carried]
     if unserved:
         flows = ", ".join(sorted({each.flow for each in unserved}))

@@ -53,6 +53,15 @@ def approval(behind: str, edges: str) -> str:
     return flow(f"{{id: m, type: checkpoint, config: {{options: [approve, reject]}}}}\n{behind}", edges)
 
 
+def corrected(sent: str) -> str:
+    sections = (
+        "[{type: input, field: m, kind: number, default: '{{n}}'}, {type: decision, options: [ok, no]}]"
+    )
+    ask = f"{{id: m, type: hitl_review, config: {{queue: r, sections: {sections}}}}}"
+    send = f"{{id: c, type: http, config: {{connection: crm, path: '/{{{{{sent}}}}}', method: POST}}}}"
+    return flow(f"{ask}\n{send}", "a -> m\nm:ok -> c -> z\nm:no -> z")
+
+
 TEST = '{id: t, type: condition, config: {when: "%s"}}'
 TESTS = "a -> m -> t\nt:true -> z\nt:false -> z"
 CALL = "{id: c, type: http, config: {connection: crm, path: /pay, method: POST}}"
@@ -101,6 +110,7 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "hold-ladder": (hold("options: [ok], ladder: [{to: '', after: 4h}]"), hold("options: [ok], timeout: 1h, ladder: [{to: 'role:lead', after: 4h}]")),
     "hold-reminder": (hold("options: [ok], reminder: 5s"), hold("options: [ok], reminder: 5m")),
     "hold-type": (hold("options: [ok], type: callback_wait"), hold("options: [ok], type: choice")),
+    "form-unread": (corrected("n"), corrected("m.m")),
     "decision-unread": (approval(CALL, "a -> m -> c -> z"), approval(CALL, "a -> m\nm:approve -> c -> z\nm:reject -> z")),
     "loop-limit": (
         flow(f"{AGAIN % 'continue'}\n{ASK_AGAIN}\n{CALL}", "a -> m -> c -> z"),

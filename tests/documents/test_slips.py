@@ -26,6 +26,13 @@ variables:
 ASK = "{id: ask, type: checkpoint, config: {options: [approve, reject], timeout: 2d%s}%s}"
 PAY = "{id: pay, type: python, config: {function: pay}}"
 DECIDED = "ask:approve -> pay -> z\nask:reject -> z"
+# The amount that is shown can be corrected, and the one that was shown is paid.
+FILLED = (
+    "{id: ask, type: hitl_review, config: {queue: desk, scope: s, timeout: 2d, on_timeout: cancel, sections: "
+    "[{type: input, field: paid, kind: number, default: '{{amount}}'}, {type: decision, options: [approve, reject]}]}}"
+)
+PAYS = "{id: send, type: python, config: {function: pay, idempotency_key: 'r-%s'}}"
+DECIDED_IN_FORM = "a -> ask\nask:approve -> send -> z\nask:reject -> z"
 
 
 def pay() -> None: ...
@@ -122,6 +129,8 @@ MAP = "{id: l, type: map, config: {over: ids, into: results}}"
             "a -> ask\nask:approve -> fee -> pay -> z\nask:reject -> z",
             "shown-changed",
         ),
+        (f"{FILLED}\n{PAYS % '{{amount}}'}", DECIDED_IN_FORM, "form-unread"),
+        (f"{FILLED}\n{PAYS % '{{ask.paid}}'}", DECIDED_IN_FORM, None),
     ],
 )  # fmt: skip
 def test_a_way_around_a_refusal_is_a_warning(middle: str, edges: str, rule: str | None) -> None:
@@ -136,6 +145,7 @@ def test_a_way_around_a_refusal_is_a_warning(middle: str, edges: str, rule: str 
         "other-option",
         "assignee",
         "shown-changed",
+        "form-unread",
     }
     named = known & rules.keys()
     assert named == ({rule} if rule else set())

@@ -262,3 +262,54 @@ def test_field_that_was_shown_is_warned_about_when_it_is_set_between_approval_an
 
 def _pays(s: Order) -> None:
     print(s.amount)
+
+
+FORM = {"type": "object", "properties": {"amount": {"type": "integer"}, "note": {"type": "string"}}}
+RENAMED = [
+    {"type": "input", "field": "correct", "kind": "number", "default": "{{amount}}"},
+    {"type": "decision", "options": THREE[:2]},
+]
+
+
+@dataclass
+class Filled(Order):
+    form: dict[str, Any] | None = None
+
+
+def _pays_what_was_filled_in(s: Filled) -> None:
+    print((s.form or {})["amount"], s.amount)
+
+
+def _pays_nothing_of_it(s: Filled) -> None:
+    print(s.tier)
+
+
+@pytest.mark.covers("SAFE-CHECK-16")
+@pytest.mark.parametrize(
+    ("pays", "form", "warned"),
+    [
+        (_pays, {"form": FORM, "options": THREE[:2]}, True),
+        (_pays, {"form": FORM, "options": THREE[:2], "into": "form"}, True),
+        (_pays, {"sections": RENAMED}, True),
+        (_pays_what_was_filled_in, {"form": FORM, "options": THREE[:2], "into": "form"}, False),
+        (_pays_nothing_of_it, {"form": FORM, "options": THREE[:2]}, False),
+        (_pays, {"options": THREE[:2]}, False),
+    ],
+)
+def test_field_that_a_person_corrects_is_warned_about_when_the_effect_reads_it_as_it_was(
+    pays: Any, form: dict[str, Any], warned: bool
+) -> None:
+    flow = Flow("order", state=Filled, effect="pure")
+    flow.hold("ask", prompt="Pay?", **form)
+    flow.node(id="pay", effect="external")(pays)
+    flow.edge("ask", "pay", when="decision == 'approve'")
+    assert found(flow) == ([("form-unread", "warning", "pay")] if warned else [])
+
+
+@pytest.mark.covers("SAFE-CHECK-16")
+def test_form_is_read_when_a_condition_reads_it() -> None:
+    flow = Flow("order", state=Filled, effect="pure")
+    flow.hold("ask", prompt="Pay?", form=FORM, options=THREE[:2], into="form")
+    flow.node(id="pay", effect="external")(_pays)
+    flow.edge("ask", "pay", when="decision == 'approve' and form.amount == amount")
+    assert found(flow) == []

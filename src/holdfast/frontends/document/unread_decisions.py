@@ -1,4 +1,4 @@
-"""Holds whose decision decides nothing: what acts behind one runs after a refusal too.
+"""Holds whose decision decides nothing: what acts behind one runs after a refusal too; and unread forms.
 
 An edge from `out` is taken whatever was decided. That is how a document binds a decision to test it later, so
 it is only a warning, for the first node behind it that writes or acts outside without a test on its way.
@@ -7,7 +7,7 @@ it is only a warning, for the first node behind it that writes or acts outside w
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import Final
 
 from holdfast.frontends.document.names import ReadText
@@ -16,6 +16,7 @@ from holdfast.frontends.document.node_types.holds import DecisionConfig, option_
 from holdfast.frontends.document.node_types.loop import LOOP_END, NEXT
 from holdfast.frontends.document.problem import ProblemReport
 from holdfast.model.graph import GraphSpec
+from holdfast.model.template import TemplateSyntaxError, compile_template
 from holdfast.types.status import Effect
 
 _ACTS: Final = frozenset({Effect.write, Effect.external})
@@ -38,6 +39,7 @@ def check_unread_decisions(
             start = _undecided(node, ways, names)
             if start is not None:
                 _check_free(node, start, ways.first_act(node, start, names), report)
+        _check_form(node, names - {node.config.decision_bind}, ways, report)
     for node in nodes.values():
         if node.type is LOOP_END and node.config.on_limit == "continue":
             _check_limit(node, [hold for hold in holds if ways.is_inside(hold, node)], ways, report)
@@ -81,6 +83,27 @@ def _check_free(node: DocumentNode, free: list[DocumentEdge], act: str | None, r
         report.warn(free[0].path, "decision-unread", message, fix, edge=free[0].id)
     else:
         report.warn(node.path, "decision-unread", message, fix, node=node.id)
+
+
+def _check_form(node: DocumentNode, answers: frozenset[str], ways: _Ways, report: ProblemReport) -> None:
+    """A field that the person corrects, and what acts reads it as it was."""
+    filled: dict[str, str] = {}
+    for section in getattr(node.config, "sections", ()):
+        if section.get("type") == "input":
+            field = str(section.get("field"))
+            filled |= dict.fromkeys((*_names_in(section.get("default")), field), field)
+    act = ways.act_that_reads(node, filled.keys()) if filled and not ways.any_reads(answers) else None
+    if act is not None:
+        message = f"{act[0]!r} reads {act[1]!r} as it was before {node.id!r}, where a person fills it in"
+        fix = f"read what was filled in: {{{{{node.bind}.{filled[act[1]]}}}}}"
+        report.warn(node.path, "form-unread", message, fix, node=node.id)
+
+
+def _names_in(text: object) -> Iterable[str]:
+    try:
+        return [path[0] for path in compile_template(text).names] if isinstance(text, str) else ()
+    except TemplateSyntaxError:
+        return ()  # reported
 
 
 def _asks_for_approval(node: DocumentNode) -> bool:
@@ -159,6 +182,26 @@ class _Ways:
                 return name
             todo += [edge.target for edge in node.leaving if not self.tests(node, edge, names)]
             todo += [*(node.inside if node.type is not LOOP_END else ()), *self._after_body(name)]
+        return None
+
+    def any_reads(self, names: frozenset[str]) -> bool:
+        texts = (*self._reads.values(), *self._tests.values())
+        return any(map(_reads_everything, self._nodes.values())) or any(names & each for each in texts)
+
+    def act_that_reads(self, hold: DocumentNode, fields: Set[str]) -> tuple[str, str] | None:
+        """A node that acts behind a question, before another one; and the field."""
+        todo, seen = deque(edge.target for edge in hold.leaving), {hold.id}
+        while todo and self._steps > 0:
+            name = todo.popleft()
+            node = self._nodes.get(name)
+            if name in seen or node is None or isinstance(node.config, DecisionConfig):
+                continue
+            seen.add(name)
+            self._steps -= 1
+            read = sorted(fields & self._reads.get(name, set()))
+            if read and name in self._acting:
+                return name, read[0]
+            todo += [edge.target for edge in node.leaving]
         return None
 
     def _maps_around(self, name: str) -> list[str]:

@@ -1,9 +1,14 @@
-"""A field that a question shows, set again after its answer: what acts is not what was approved."""
+"""Fields that a question shows: one that is set again after its answer, and one that a person fills in and
+that is read as it was. What acts is not what was approved.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
+
+import msgspec
 
 from holdfast.model.checks.effect_paths import acts, set_by, until_asked
 from holdfast.model.checks.graph_view import ValidationView
@@ -19,6 +24,8 @@ def check_shown_fields(view: ValidationView) -> None:
         shown = set(_shown(view, hold.hold)) if hold.hold is not None and hold.hold.options else set[str]()
         if shown:
             _check(view, hold, shown)
+        if hold.hold is not None and hold.hold.form:
+            _check_form(view, hold, hold.hold)
 
 
 def _check(view: ValidationView, hold: Node, shown: set[str]) -> None:
@@ -36,6 +43,55 @@ def _check(view: ValidationView, hold: Node, shown: set[str]) -> None:
             )
 
 
+def _check_form(view: ValidationView, node: Node, hold: HoldSpec) -> None:
+    """What is filled in is in the result of the decision, and in `into`; a field of the same name stays."""
+    if _is_read(view, fields_of_hold(hold) - {hold.bind}):
+        return
+    filled = dict(_filled(view, hold))
+    for name in until_asked(view, [each.target for each in view.out[node.id]], hold=node.id):
+        read = sorted(filled.keys() & (view.facts.reads.get(name) or ()))
+        if read and acts(view, name):
+            place = f"s.{hold.into}.{filled[read[0]]}" if hold.into else "into='answer' keeps it in s.answer"
+            view.warn(
+                "form-unread",
+                f"it reads {read[0]!r} as it was before {node.id!r}, where a person fills it in",
+                node=name,
+                fix=f"read what was filled in: {place}"
+                if place
+                else "give the hold into='answer', and read that",
+            )
+            return
+
+
+def _is_read(view: ValidationView, names: set[str]) -> bool:
+    """By code, a condition or a text; code that may read any field counts."""
+    code = (*view.facts.reads.values(), *view.facts.route_reads.values())
+    if any(each is None or names & each for each in code):
+        return True
+    bare = [_without_fields(node) for node in view.nodes.values()]
+    texts = _texts(msgspec.to_builtins([bare, list(view.spec.edges)], enc_hook=repr))
+    return any(not names.isdisjoint(re.findall(r"\w+", text)) for text in texts)
+
+
+def _without_fields(node: Node) -> Node:
+    """Without the names of the fields that it sets."""
+    if node.hold is None:
+        return node
+    hold = msgspec.structs.replace(node.hold, bind="", into=msgspec.UNSET)
+    return msgspec.structs.replace(node, hold=hold)
+
+
+def _filled(view: ValidationView, hold: HoldSpec) -> Iterator[tuple[str, str]]:
+    """The fields of the form, also by the names of those with whose values it is filled in beforehand."""
+    sections: list[dict[str, Any]] = (hold.form or {}).get("sections") or []
+    for each in sections:
+        if each.get("type") == "input":
+            field = str(each.get("field"))
+            yield field, field
+            for name in _named(view, hold, each.get("default")):
+                yield name, field
+
+
 def _act_that_reads(view: ValidationView, name: str, changed: list[str]) -> str | None:
     after = [edge.target for edge in view.out[name] if edge.kind is not EdgeKind.failure]
     for each in until_asked(view, after):
@@ -47,9 +103,13 @@ def _act_that_reads(view: ValidationView, name: str, changed: list[str]) -> str 
 
 def _shown(view: ValidationView, hold: HoldSpec) -> Iterator[str]:
     """The fields in its texts."""
-    own = fields_of_hold(hold)
     labels = [option.label for option in hold.options or ()]
-    for text in _texts([hold.prompt, labels, hold.context, (hold.form or {}).get("sections")]):
+    yield from _named(view, hold, [hold.prompt, labels, hold.context, (hold.form or {}).get("sections")])
+
+
+def _named(view: ValidationView, hold: HoldSpec, value: Any) -> Iterator[str]:
+    own = fields_of_hold(hold)
+    for text in _texts(value):
         try:
             names = compile_template(text).names if "{{" in text else ()
         except TemplateSyntaxError:

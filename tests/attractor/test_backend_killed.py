@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from tests.agents.provider import Answer, Hangs, Provider
 from tests.attractor.kill import Place, until
 from tests.attractor.models import nearby
-from tests.attractor.run import line, written
+from tests.attractor.run import dot, line, written
 
 __all__ = ["nearby"]
 
@@ -60,6 +61,40 @@ def test_an_agent_that_outlives_its_engine_is_adopted(place: Place) -> None:
     assert again.end() == 0, again.told
     assert written(place.folder / "D" / "a" / "response.md") == "all done"
     assert written(place.folder / "trace") == "ran\n"
+
+
+LABELS = """
+import json, os, re, sys, time
+
+asked = sys.stdin.read()
+open("trace", "a").write("ran\\n")
+while os.path.exists("trace") and not os.path.exists("go"):
+    time.sleep(0.02)
+known = re.search('"verdict_id": "(v[0-9a-f]+)"', asked)[1]
+said = {"outcome": "success", "preferred_label": "Change it", "verdict_id": known}
+print("I looked.", "```json", json.dumps(said), "```", sep=chr(10))
+"""
+
+
+@pytest.mark.covers("CP2-V2")
+def test_the_verdict_of_an_agent_that_outlives_its_engine_is_its_own(tmp_path: Path) -> None:
+    """Its id is the one that it was asked with: a label that is not read would lead along the other edge."""
+    text = dot(
+        'a [prompt="Do it", goal_gate=true, fail_closed=true]; b [shape=parallelogram, tool_command="true"];',
+        'start -> a; a -> done [label="Ship it", weight=9]; a -> b [label="Change it"]; b -> done',
+    )
+    place = Place(tmp_path / "x", text)
+    (place.folder / "agent.py").write_text(LABELS)
+    asks = ("--backend", f"cli:{sys.executable} {place.folder}/agent.py")
+    first = place.call("run", "x.dot", "--logs", "D", "--run-id", place.run_id, *asks)
+    until(lambda: place.has("trace") or first.process.exitcode is not None, first.told)
+    first.kill()
+    place.touch("go")
+    again = place.call("resume", place.run_id, "--json", *asks)
+    assert again.end() == 0, again.told
+    assert written(place.folder / "trace") == "ran\n"
+    assert (place.folder / "D/b/status.json").exists()
+    place.clean_up()
 
 
 FUNCTION = """

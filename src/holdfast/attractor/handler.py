@@ -51,9 +51,10 @@ class StageVisit(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def verdict_id(self) -> str:
-        """Of this attempt: the same if it is entered again, also by a run that continues it elsewhere."""
+        """Of this attempt: the same if it is entered again, also by a run that continues it elsewhere. An
+        agent that outlived its worker was asked with it."""
         ctx = self.ctx
-        place = f"{self.branch}{self.stage.id}/{ctx.restarts}.{ctx.visit}.{ctx.attempt}"
+        place = f"{self.branch}{self.stage.id}/{ctx.restarts}.{ctx.visit}.{ctx.failures + 1}"
         return f"v{sha256(place.encode()).hexdigest()[:7]}"
 
     async def show_settled(self) -> None:

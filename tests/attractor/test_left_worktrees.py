@@ -80,3 +80,19 @@ def test_run_is_named_by_what_no_other_begins_with(cli: Cli, monkeypatch: pytest
     said = cli("prune", "nothing", "--worktrees", "--unmerged")
     assert (said.code, "no run 'nothing'" in said.err) == (2, True), said
     assert len(git(repo, "for-each-ref", "--format=%(refname)", "refs/holdfast").split()) > 1
+
+
+def test_a_worktree_that_is_none_any_more_is_kept_and_hinders_no_other(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stage removed its `.git`, so that nothing it made is in a commit."""
+    repo = failed(cli, "echo work >work.txt; rm .git", monkeypatch)
+    left = repo / "logs/worktrees/fan.1[0]"
+    git(repo, "merge", "--quiet", refs(repo)["result"])
+    said = cli("prune", "--worktrees")
+    assert (said.code, "2 changed files in worktrees" in said.out) == (0, True), said
+    assert (left / "work.txt").exists()
+    run = git(repo, "for-each-ref", "--format=%(refname)", "refs/holdfast").split("/")[2]
+    assert "deleted" in cli("prune", run, "--worktrees", "--unmerged").out
+    assert not left.exists()
+    assert "No pipeline has left" in cli("prune", "--worktrees").out

@@ -10,7 +10,7 @@ import msgspec
 
 from holdfast.attractor.directory_owner import read_owner
 from holdfast.attractor.git import Repository
-from holdfast.attractor.worktree_folders import FOLDER, remove_worktree
+from holdfast.attractor.worktree_folders import FOLDER, is_worktree, remove_worktree
 
 _REFS: Final = "refs/holdfast/"
 _BRANCHES: Final = ("--branches", "--tags", "--remotes")
@@ -64,7 +64,7 @@ def _worktrees(repository: Repository) -> dict[str, list[Path]]:
     for line in repository.git("worktree", "list", "--porcelain", "-z").split("\0"):
         kind, _, name = line.partition(" ")
         path = Path(name)
-        if kind != "worktree" or path.parent.name != FOLDER:
+        if kind != "worktree" or path.parent.name != FOLDER or not path.is_dir():
             continue
         root = path.parent.parent
         owner = read_owner(root.parent if root.name.startswith("restart-") else root)
@@ -82,4 +82,7 @@ def _unmerged(repository: Repository, commits: set[str], known: set[str]) -> int
 
 
 def _changed(repository: Repository, path: Path) -> int:
+    if not is_worktree(path):
+        # A stage removed its `.git`: what it has is in no commit.
+        return sum(each.is_file() for each in path.rglob("*"))
     return len(repository.git("status", "--porcelain", "--untracked-files=all", at=path).splitlines())

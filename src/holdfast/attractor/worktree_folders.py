@@ -98,6 +98,10 @@ def _admin_or_none(path: Path) -> Path | None:
     return admin if is_one else None
 
 
+def is_worktree(path: Path) -> bool:
+    return _admin_or_none(path) is not None
+
+
 def admin_folder(path: Path) -> Path:
     found = _admin_or_none(path)
     if found is None:

@@ -10,6 +10,7 @@ import base64
 import json
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -160,6 +161,7 @@ def browsing(*, script: bool = False) -> Iterator[Tab]:
         ],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         env=os.environ | {"HOME": str(folder)},
+        start_new_session=True,  # Debian's program is a script that starts the browser: both are ended
     )  # fmt: skip
     try:
         with connect(_address(folder, child), max_size=None, proxy=None) as line:
@@ -167,7 +169,7 @@ def browsing(*, script: bool = False) -> Iterator[Tab]:
             tab.start(script=script)
             yield tab
     finally:
-        child.kill()
+        os.killpg(child.pid, signal.SIGKILL)
         child.wait()
         shutil.rmtree(folder, ignore_errors=True)
 

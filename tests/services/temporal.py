@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sysconfig
 import tempfile
+import threading
 import time
 from functools import cache
 from importlib.util import find_spec
@@ -39,6 +40,13 @@ def binary() -> str:
     return found
 
 
+def _with_this_process() -> list[str]:
+    """Words before a command that end it with this process, also where that one is killed. Linux ends it with
+    the thread that started it, so only the main thread asks for that."""
+    is_main = threading.current_thread() is threading.main_thread()
+    return ["setpriv", "--pdeathsig", "KILL", "--"] if is_main and shutil.which("setpriv") else []
+
+
 class TemporalServer:
     """`kill` is a SIGKILL: everything that was acknowledged must be there after `start`."""
 
@@ -59,7 +67,8 @@ class TemporalServer:
         return f"temporal://{self.target}/default?heartbeat={heartbeat}"
 
     def start(self) -> None:
-        command = [self.command, "server", "start-dev", "--headless", "--log-level", "error"]
+        command = [*_with_this_process(), self.command]
+        command += ["server", "start-dev", "--headless", "--log-level", "error"]
         command += ["--ip", "127.0.0.1", "--port", str(self.port)]
         command += ["--db-filename", str(self.folder / "temporal.db")]
         for name in ATTRIBUTES:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -21,6 +22,7 @@ from holdfast.cli.document_run import run_document
 from holdfast.cli.main import Exit
 from holdfast.cli.options.output import OutputOptions
 from holdfast.documents.program import DocumentDialect, program_for
+from holdfast.drivers.temporal.payloads import NODE_APART
 from holdfast.drivers.temporal.report import report_of
 from tests.api.conftest import serving
 from tests.api.documents import YAML
@@ -77,6 +79,49 @@ async def test_documents_run_on_a_cluster_as_they_do_on_built_in_workers(
             if name in BRANCHED:
                 each["trace"], expected["trace"] = sorted(each["trace"]), sorted(expected["trace"])
             assert each == expected, name
+
+
+WIDE = """
+holdfast: "1.0"
+name: wide
+input: {type: object, properties: {items: {type: array}}}
+config: {scaiqueue: {scope: support}}
+nodes:
+  - {id: a, type: start}
+  - {id: m, type: map, config: {over: items, into: out, item: it, concurrency: 5}}
+  - {id: i, type: python, parent: m, config: {function: join, effect: read, args: {text: "{{it}}", first: "{{input.items.0}}"}}}
+  - {id: z, type: end}
+edges:
+  - {source: a, target: m}
+  - {source: m, target: z}
+"""  # noqa: E501
+
+
+@pytest.mark.covers("TD-29", "TD-39")
+async def test_items_of_a_document_are_not_each_given_a_large_input_of_their_run(
+    sqlite: str, engine: str
+) -> None:
+    functions: dict[str, Any] = {"join": lambda text, first: text[:4] + first[:4]}
+    texts = [os.urandom(200).hex() for _ in range(20)]
+    async with worker_with(functions, sqlite, engine), Holdfast(sqlite, engine=engine) as hf:
+        service = await hf.service()
+        row, _ = await service.create(
+            program_for(compiled(WIDE, functions), site_of(functions)), {"items": texts}
+        )
+        async with asyncio.timeout(HANG):
+            await wait_until_idle(service, row.id, None)
+        checkpoint = await service.latest(row.id)
+        assert [each["i"] for each in checkpoint.state["out"]] == [text[:4] + texts[0][:4] for text in texts]
+        await assert_same(hf, row.id)
+        client = await (await engine_of(hf)).client()
+        history = await client.get_workflow_handle(row.id).fetch_history()
+        sizes = [
+            event.activity_task_scheduled_event_attributes.input.ByteSize()
+            for event in history.events
+            if event.activity_task_scheduled_event_attributes.activity_type.name == NODE_APART
+        ]
+        assert len(sizes) == 20
+        assert max(sizes) < len("".join(texts)) / 4
 
 
 @pytest.mark.covers("TD-39")

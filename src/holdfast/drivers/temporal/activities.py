@@ -134,7 +134,9 @@ class Activities:
         wire = Wire(self.runtime.codec_for(program, row.tenant).registry)
         pos = wire.load(call.position, row.id)
         if call.apart:
-            pos.scopes[""].tree.frames[0].over["input"] = await self._inputs.of(program, row)
+            given = await self._inputs.of(program, row)
+            for path in ("", call.scope):
+                pos.scopes[path].tree.frames[0].over.setdefault("input", given)
         session = ExecSession(self.runtime, program, row, pos)
         execution = session.pos.execs[call.scope, call.node]
         notes = NotesDocument(self.runtime.store, call.unwritten, call.scope, call.node, execution.visit)

@@ -318,7 +318,7 @@ class TemporalEngine:
         if program is not None:
             return self.runtime.codec_for(program, row.tenant)
         if dialect_of(row.version) == CODED:
-            raise EngineError(f"run {row.id} is started by a worker that has the code of {row.flow!r}.")
+            raise EngineError(f"the code of {row.flow!r} is not loaded here: a worker that has it starts it.")
         return RecordCodec(RecordRegistry())
 
     # ------------------------------------------------------------------ messages

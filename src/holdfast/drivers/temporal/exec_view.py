@@ -14,10 +14,10 @@ from holdfast.model.values import Values
 _PARTITIONS = ("input", "scratch", "artifacts", "aux")
 
 
-def exec_view(pos: Position, execution: Exec, *, apart: bool = False) -> Position:
+def exec_view(pos: Position, execution: Exec, *, apart: bool = False, bare: bool = False) -> Position:
     """A position of its own, in which the execution is in the root frame of its scope. Nothing in it may be
     changed: values are shared with the run's position. `apart`: inside maps and the like without the input of
-    the run."""
+    the run; with `bare` also where that is the input of the item."""
     scope = pos.scopes[execution.scope]
     view = msgspec.structs.replace(
         pos, scopes={}, execs={}, holds={}, timers={}, join_wakes={}, breaks=[], cancel_rows=[]
@@ -27,6 +27,8 @@ def exec_view(pos: Position, execution: Exec, *, apart: bool = False) -> Positio
     root = pos.scopes[""]
     if scope.path:
         names = ("artifacts",) if apart else ("input", "artifacts")
+        if bare and seen["input"] == root.tree.see(0, "input"):
+            del seen["input"]
         view.scopes[""] = _scope(root, {name: dict(root.tree.see(0, name)) for name in names})
     view.execs[execution.scope, execution.node] = msgspec.structs.replace(
         execution, frame=0, items=None, results={}

@@ -37,7 +37,8 @@ activity is given, counts it up and keeps the old rule for workflows that began 
 3. Activities are given only what they cannot know, and answers are fitted as they are read.
 4. The members of enums are known: a condition compares them as it does where the flow's code is. Items of a
    map do not each get a large input of their run: activities read it from the store.
-5. Such items have an activity of their own, which releases before protocol 4 do not have.
+5. Such items have an activity of their own, which earlier releases do not have, and it also reads what items
+   of documents and branches of pipelines have as their own input, if that is the run's.
 
 Workers of several releases poll one queue. Those that do not know the protocol of a run do not decide for it,
 but they are given its activities. One that an earlier release would misread has a name of its own.

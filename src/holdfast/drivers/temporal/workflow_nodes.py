@@ -52,7 +52,8 @@ APART: Final = 2 * 1024
 """Encoded bytes of a run's input from which its items are not each given it."""
 APART_SINCE: Final = 4
 NAMED_SINCE: Final = 5
-"""Protocols: of calls without the input, and of their activity's own name."""
+"""Protocols: of calls without the input of the run; and of their activity's own name, also for items whose
+own input is that of the run."""
 MAX_ACTIVITIES: Final = 500
 """Of one run at a time; further nodes wait in order."""
 UNSERVED: Final = "UnservedError"
@@ -249,7 +250,9 @@ class WorkflowNodes(WorkflowJournal):
         self._enter.append(place)
 
     def _view(self, execution: Exec) -> Position:
-        view = exec_view(self._pos, execution, apart=self._is_input_apart())
+        apart = self._is_input_apart()
+        bare = apart and self._start.protocol >= NAMED_SINCE
+        view = exec_view(self._pos, execution, apart=apart, bare=bare)
         if self._start.serial:
             add_budget_view(self._pos, view)
         return view

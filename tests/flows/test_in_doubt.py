@@ -10,6 +10,7 @@ from holdfast import AnswerInvalidError, Context, Flow, LeaseLostError, RunStatu
 from holdfast.types.ids import RunId
 from holdfast.types.record import Kind
 from holdfast.types.status import HoldStatus
+from tests.deadlines import HANG
 from tests.flows.places import Place, answer, kinds, open_holds, told
 
 pytestmark = pytest.mark.anyio
@@ -281,6 +282,46 @@ async def test_a_sub_step_is_in_doubt_when_it_raises_something_undeclared(place:
     await answer(hf, result, "fail")
     result = await flow.resume(result.run_id, on=hf)
     assert result.failed
+
+
+async def _loses_the_connection(done: list[str], asked: asyncio.Event) -> str:
+    done.append("charge")
+    await asyncio.wait_for(asked.wait(), HANG)
+    raise ConnectionError("reset")
+
+
+@pytest.mark.parametrize(
+    ("said", "more", "charges"), [("happened", {"data": {"value": "r1"}}, 1), ("fail", {}, 1)]
+)
+@pytest.mark.covers("D-20", "D-15", "CORE-FLOW-33")
+async def test_an_effect_in_doubt_is_not_repeated_when_the_question_of_another_branch_is_answered(
+    place: Place, said: str, more: dict[str, Any], charges: int
+) -> None:
+    flow, done, asked = Flow("two-branches", effect="read"), list[str](), asyncio.Event()
+
+    @flow.script
+    async def work(ctx: Context) -> dict[str, Any]:
+        async def approve() -> str:
+            asked.set()
+            first = await ctx.ask("Right?", options=["yes", "no"])
+            return f"{first.decision} {(await ctx.ask('Sure?', options=['yes', 'no'])).decision}"
+
+        charge = ctx.step("charge", _loses_the_connection, done, asked, effect="external")
+        return {"found": await ctx.gather(approve(), charge)}
+
+    hf = await place.hf()
+    result = await flow.run(on=hf)
+    assert [hold.type for hold in result.holds] == ["approval", "in_doubt"]
+    assert b'"effect"' not in bytes(result.holds[1].context)  # of the node, which only reads
+    service = await hf.service()
+    await service.answer(result.holds[0].id, "yes")
+    result = await flow.resume(result.run_id, on=hf)
+    assert [hold.type for hold in result.holds] == ["in_doubt"]
+    assert done == ["charge"]
+    await service.answer(result.holds[0].id, said, **more)
+    result = await flow.resume(result.run_id, on=hf)
+    assert len(done) == charges
+    assert result.failed if said == "fail" else [hold.prompt for hold in result.holds] == ["Sure?"]
 
 
 @pytest.mark.covers("D-20", "D-15")

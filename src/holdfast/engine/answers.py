@@ -138,9 +138,11 @@ def _continue_with(
     inbox: int,
     error: ErrorInfo | None = None,
 ) -> None:
-    """The node that asked continues from the recorded answer."""
+    """The node that asked continues from the recorded answer; while the outcome of one of its effects is not
+    known, it starts nothing."""
     holds.record_answer(decision, execution, waiting, hold, resolution, inbox, error)
-    decision.starts.append(execution)
+    if execution.phase == "work":
+        decision.starts.append(execution)
 
 
 def on_code_changed(decision: Decision, message: CodeChanged) -> None:

@@ -119,6 +119,10 @@ def ask(decision: Decision, execution: Exec, error: ErrorInfo | None, *, substep
     why = f"doubt_step:{substep}" if substep else "doubt:"
     exactly, facts = what_happened(decision, execution, substep)
     schema = None if substep else _without_answers(sorted(answer_fields(decision.graph.spec)))
+    shown = {**facts, **context}
+    if substep:
+        # Of the node: a script that only reads has steps that act.
+        del shown["effect"]
     holds.ask(
         decision,
         execution,
@@ -128,9 +132,7 @@ def ask(decision: Decision, execution: Exec, error: ErrorInfo | None, *, substep
         ordinal=ORDINALS + pos.head,
         prompt=prompt,
         context=context,
-        row=holds.RowOnly(
-            prompt=_question(exactly, error), context={**facts, **context}, schema=schema or spec.schema
-        ),
+        row=holds.RowOnly(prompt=_question(exactly, error), context=shown, schema=schema or spec.schema),
     )
 
 

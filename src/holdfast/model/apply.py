@@ -291,7 +291,8 @@ def _substep(graph: Graph, pos: Position, record: Record, body: SubstepBody) -> 
         open_hold = pos.holds.pop(body.hold, None)
         if open_hold is not None and open_hold.token:
             pos.timers.pop(open_hold.token, None)
-        if execution.phase == "doubt":
+        # Another answer, for a branch beside it, does not say whether the effect happened.
+        if execution.phase == "doubt" and (open_hold is None or open_hold.why == "doubt_step"):
             execution.phase = "work"
     elif body.value and is_decision(body.ordinal):
         _give_up_branches(pos, execution, body.ordinal, str(body.value[BRANCH]))

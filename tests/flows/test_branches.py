@@ -436,6 +436,7 @@ async def test_a_map_fails_the_same_on_every_re_entry_when_too_many_items_fail(
         (lambda ctx: ctx.map(str, [1], tolerated_failures=1.5), "tolerated_failures=1.5"),
         (lambda ctx: ctx.map(str, [1], min_successes="all"), "min_successes='all'"),
         (lambda ctx: ctx.map([1], str), "was given [1] and"),
+        (lambda ctx: ctx.map(str, [1], join="all"), "has no option 'join'. It has concurrency, rate"),
         (lambda ctx: ctx.map(str, [1, 1], item_key=str), "two items have the key '1'"),
     ],
 )

@@ -133,6 +133,31 @@ async def test_an_event_that_cannot_be_sent_is_an_input_error(place: Place) -> N
             await service.send_event(name, **more)
 
 
+@pytest.mark.parametrize(
+    "wanted", [("", None), ("paid" * 26, None), ("paid", ""), ("paid", "k" * 201), ("paid", "a\0b")]
+)
+@pytest.mark.covers("USERS-BAD-EVENT")
+async def test_a_wait_for_an_event_that_cannot_be_sent_is_refused(
+    place: Place, wanted: tuple[str, str | None]
+) -> None:
+    script = Flow("waits", effect="read")
+
+    @script.script
+    async def wait(ctx: Context) -> None:
+        await ctx.wait_for(wanted[0], key=wanted[1])
+
+    hf = await place.hf()
+    result = await script.run(on=hf)
+    assert result.error is not None
+    assert "characters" in result.error.message
+    if wanted[1] is not None:
+        node = Flow("node", effect="read")
+        node.event("wait", wanted[0], key="{{key}}")
+        result = await node.run({"key": wanted[1]}, on=hf)
+        assert result.error is not None
+        assert "must have 1 to 200 characters" in result.error.message
+
+
 @pytest.mark.covers("USERS-EVENT-MATCH")
 async def test_a_condition_on_a_name_without_a_value_is_refused_when_the_wait_begins(place: Place) -> None:
     hf = await place.hf()

@@ -33,7 +33,7 @@ from holdfast.types.clock import micros
 from holdfast.types.duration import BusinessDuration, parse_length
 from holdfast.types.hold import CONSUME, HoldClosed, NewHold, Option, option_from_list
 from holdfast.types.ids import HoldId, derived_id
-from holdfast.types.queue_message import EVENTS, event_queue, event_tag
+from holdfast.types.queue_message import EVENTS, LONGEST_EVENT_KEY, event_queue, event_tag
 from holdfast.types.record import Kind, Side
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import HitlTarget, HoldTerms, Rung
@@ -255,9 +255,9 @@ def _event_wait(spec: HoldSpec, resolve: Resolve) -> HoldSpec:
     context = dict(spec.context)
     if key is not None:
         context["key"] = _text(str(key), resolve, "key")
-        if not context["key"].strip():
-            # Without this it would get the events that have no key.
-            raise UnaskableError(f"its key {key!r} is empty")
+        # No event has another one: the run would wait for ever.
+        if not context["key"].strip() or len(context["key"]) > LONGEST_EVENT_KEY or "\0" in context["key"]:
+            raise UnaskableError(f"its key {key!r} must have 1 to {LONGEST_EVENT_KEY} characters")
     queue = event_queue(name, context.get("key"))
     return msgspec.structs.replace(
         spec,

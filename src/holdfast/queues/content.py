@@ -11,9 +11,9 @@ from holdfast.errors import InputError, ValueTooLargeError
 from holdfast.holds.actions.submission import is_deeper
 from holdfast.types.audit import canonical
 from holdfast.types.clock import MICROS
-from holdfast.types.queue_message import MESSAGE_ID, NewMessage
+from holdfast.types.queue_message import LONGEST_EVENT_KEY, MESSAGE_ID, NewMessage
 from holdfast.types.terms import PRIORITIES
-from holdfast.types.text import require_text
+from holdfast.types.text import require_length, require_text
 
 MAX_PAYLOAD: Final = 256 * 1024
 """Bytes of a message's content, as JSON."""
@@ -67,15 +67,8 @@ def require_priority(given: str) -> str:
     return given
 
 
-def require_length(given: str, what: str, longest: int) -> str:
-    require_text(given, what)
-    if not 0 < len(given) <= longest or "\0" in given:
-        raise InputError(f"{what} must have 1 to {longest} characters.")
-    return given
-
-
 def optional_text(given: str | None, what: str) -> str | None:
-    return None if given is None else require_length(given, what, 200)
+    return None if given is None else require_length(given, what, LONGEST_EVENT_KEY)
 
 
 def require_ttl(ttl: int) -> int:

@@ -13,16 +13,24 @@ import msgspec
 
 from holdfast.errors import HoldfastError, InputError, RunEndedError, RunNotFoundError, StoreError
 from holdfast.queues.bridge import QueueBridge
-from holdfast.queues.content import content_digest, encode_payload, optional_text, require_id, require_length
+from holdfast.queues.content import content_digest, encode_payload, optional_text, require_id
 from holdfast.queues.operations import QueueOperations
 from holdfast.store.rows import RunRow
 from holdfast.telemetry import log
 from holdfast.types.clock import MICROS
 from holdfast.types.hold import CONSUME, HoldFilter, HoldOrder, HoldRow
 from holdfast.types.ids import DEFAULT_TENANT, HoldId, RunId, new_id
-from holdfast.types.queue_message import EVENTS, RUNS, MessageRow, NewMessage, event_queue, event_tag
+from holdfast.types.queue_message import (
+    EVENTS,
+    LONGEST_EVENT_NAME,
+    RUNS,
+    MessageRow,
+    NewMessage,
+    event_queue,
+    event_tag,
+)
 from holdfast.types.status import ENDED, HoldStatus
-from holdfast.types.text import require_text
+from holdfast.types.text import require_length, require_text
 
 KEPT_FOR: Final = 7 * 86_400 * MICROS
 """How long an event waits for a run, if its sender does not say."""
@@ -50,7 +58,7 @@ class QueueEvents(QueueOperations):
 
         Raises InputError, ValueTooLargeError, MessageDiffersError if the id belongs to another event,
         RunNotFoundError, RunEndedError."""
-        require_length(name, "the name of an event", 100)
+        require_length(name, "the name of an event", LONGEST_EVENT_NAME)
         optional_text(key, "the key of an event")
         if not isinstance(cast("object", keep), int) or not 0 < keep <= LONGEST_KEPT:
             raise InputError("an event is kept from a moment to a year.", hint="Give a duration such as 7d.")

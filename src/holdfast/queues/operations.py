@@ -12,7 +12,6 @@ from holdfast.queues.content import (
     encode_payload,
     optional_text,
     require_id,
-    require_length,
     require_priority,
 )
 from holdfast.queues.refusals import refused
@@ -33,6 +32,7 @@ from holdfast.types.queue_message import (
     NewMessage,
     QueueCounts,
 )
+from holdfast.types.text import require_length
 
 _ENDS: Final = (MessageAct.complete, MessageAct.dead, MessageAct.requeue, MessageAct.withdraw)
 """Acts after which a broker has to delete the message, or to get it back."""

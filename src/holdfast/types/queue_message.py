@@ -48,6 +48,11 @@ def event_queue(name: str, key: str | None, run: str | None = None) -> str:
     return derived_id("event", name, "" if key is None else f"={key}", run or "")
 
 
+LONGEST_EVENT_NAME: Final = 100
+LONGEST_EVENT_KEY: Final = 200
+"""Characters. No event has a longer one, or an empty one."""
+
+
 def event_tag(queue: str) -> str:
     """By which the holds are found that wait for an event."""
     return f"event:{queue}"

@@ -35,6 +35,14 @@ def require_text(value: Any, what: str, *, hint: str | None = None) -> str:
     return value
 
 
+def require_length(given: str, what: str, longest: int) -> str:
+    """Raises InputError for text that is empty, longer, or has NUL."""
+    require_text(given, what)
+    if not 0 < len(given) <= longest or "\0" in given:
+        raise InputError(f"{what} must have 1 to {longest} characters.")
+    return given
+
+
 def decode_json(text: str) -> Any:
     """The value of a JSON text from another program. Half of a surrogate pair, which programs write that cut
     a text between two UTF-16 units, becomes U+FFFD. Raises msgspec.DecodeError."""

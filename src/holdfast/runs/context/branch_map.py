@@ -37,6 +37,18 @@ class MapOptions(TypedDict, total=False):
     key: str | None
 
 
+def require_options(node: str, given: Iterable[str]) -> None:
+    """Raises InputError for those of a join, or of another combinator."""
+    known = list(MapOptions.__annotations__)
+    unknown = next((name for name in given if name not in known), None)
+    if unknown is not None:
+        raise InputError(
+            f"ctx.map in node {node!r} has no option {unknown!r}. It has {', '.join(known)}.",
+            hint="It waits for all items: tolerated_failures= or min_successes= say how many may fail, and "
+            "ctx.gather(ctx.map(...), timeout=...) limits its time.",
+        )
+
+
 async def map_items(
     script: Branches,
     fn: Callable[..., Any],

@@ -105,13 +105,13 @@ class Combinator:
         if branch.task.cancelled():
             return name, BranchOutcome(error=UserCodeExitError("its branch cancelled its own task"))
         found: BranchOutcome = branch.task.result()
-        if found.error is not None and self._concernsrun_branches(found.error):
+        if found.error is not None and self._concerns_run(found.error):
             raise found.error
         self._around.children.remove(branch)
         del self._branches[name]
         return name, found
 
-    def _concernsrun_branches(self, error: BaseException) -> bool:
+    def _concerns_run(self, error: BaseException) -> bool:
         at = self.script.at
         ours = isinstance(error, (ReplayMismatchError, LeaseLostError, StoreError))
         return ours or bool(at.closed) or at.doubt is not None or not isinstance(error, Exception)

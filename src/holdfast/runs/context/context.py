@@ -436,8 +436,9 @@ class Context(ContextFacts):
         The first error stops the other items and is raised. With `tolerated_failures` (a count, or a share
         such as "10%") or `min_successes`, errors are among the results, and MapFailedError is raised when
         there are too many."""
-        from holdfast.runs.context.branch_map import map_items
+        from holdfast.runs.context.branch_map import map_items, require_options
 
+        require_options(self.node, options)
         return await map_items(self._branches, fn, items, **options)
 
     async def run_item(self, call: ItemCall, *args: Any) -> Any:

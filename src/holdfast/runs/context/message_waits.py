@@ -29,9 +29,9 @@ from holdfast.runs.context.questions import reply_of, storable
 from holdfast.runs.context.substeps import Numbers, Substeps, require_script
 from holdfast.types.duration import DurationError
 from holdfast.types.hold import CONSUME, Option
-from holdfast.types.queue_message import EVENTS, event_queue, event_tag
+from holdfast.types.queue_message import EVENTS, LONGEST_EVENT_KEY, LONGEST_EVENT_NAME, event_queue, event_tag
 from holdfast.types.terms import HitlTarget
-from holdfast.types.text import clean_text, require_text
+from holdfast.types.text import clean_text, require_length, require_text
 
 RECEIVED: Final = Option("received", "Received")
 _MESSAGE: Final = ("event", "message")
@@ -118,9 +118,10 @@ def queues_of(session: HandlerSession) -> Any:
 
 def event_spec(where: str, name: str, key: str | None, match: str | None) -> HoldSpec:
     """The wait for an event. Raises InputError."""
-    require_text(name, f"the name of the event of {where}")
+    # No event has another one: the run would wait for ever.
+    require_length(name, f"the name of the event of {where}", LONGEST_EVENT_NAME)
     if key is not None:
-        require_text(key, f"the key of the event of {where}")
+        require_length(key, f"the key of the event of {where}", LONGEST_EVENT_KEY)
     if match is not None:
         _require_condition(match, where)
     queue = event_queue(name, key)

@@ -418,7 +418,8 @@ def read_policy(step: SubstepCall, node: str, retry: Any, timeout: Any) -> Subst
     limit = read.duration(timeout, "timeout")
     if problems:
         first = problems[0]
-        raise InputError(f"step {step.name!r} of node {node!r}: {first.message}.", hint=first.fix)
+        hint = first.fix and f"{first.fix[0].upper()}{first.fix[1:]}."
+        raise InputError(f"step {step.name!r} of node {node!r}: {first.message}.", hint=hint)
     return step._replace(retry=policy, retry_on=retry_classes(retry), timeout=limit)
 
 

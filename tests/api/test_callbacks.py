@@ -54,6 +54,7 @@ async def test_a_system_without_a_credential_completes_a_callback_once(
     assert "waiting for the callback built" in page.text
     beat = await sent(server, f"{url}/heartbeat", 200)
     assert (beat["status"], beat["expires_at"] >= shown["waits_for"][0]["until"]) == ("waiting", True)
+    assert "/heartbeat" in (await sent(server, url, 422))["hint"]  # no body: none of the two
     first = await sent(server, url, 200, result={"image": "a17"})
     assert (first["name"], first["status"]) == ("built", "completed")
     assert run not in repr(first)
@@ -63,7 +64,7 @@ async def test_a_system_without_a_credential_completes_a_callback_once(
     assert "your_draft_saved" not in late  # a fact of people's forms
     assert (await sent(server, url, 409, error="no"))["code"] == "callback_used"
     assert "a result and an error" in (await sent(server, url, 422, result=1, error="no"))["detail"]
-    assert (await sent(server, f"{url[:-4]}AAAA", 404))["code"] == "callback_not_found"
+    assert (await sent(server, f"{url[:-4]}AAAA", 404, result=1))["code"] == "callback_not_found"
     assert (await sent(server, url, 422, data=1))["code"] == "invalid_input"
     assert (await sent(server, url, 422, other=1))["code"] == "invalid_input"
     assert (await build.resume(run, on=server.hf)).expect().state["built"] == {"image": "a17"}

@@ -36,10 +36,14 @@ async def read_body(request: Request, shape: type[T], most: int) -> T:
     return found
 
 
+def has_no_body(request: Request) -> bool:
+    return request.headers.get("content-length", "0") == "0" and "transfer-encoding" not in request.headers
+
+
 async def require_no_body(request: Request, most: int) -> None:
     """An empty object counts as none. Raises HttpError: what is sent to an operation that reads no body would
     be ignored without a word."""
-    if request.headers.get("content-length", "0") == "0" and "transfer-encoding" not in request.headers:
+    if has_no_body(request):
         return
     data = (await read_bytes(request, most)).strip()
     if data in (b"", b"{}"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from holdfast.api.auth.rights import Access, Right
+from holdfast.api.request_body import has_no_body
 from holdfast.api.routing import ApiCall, Routes
 from holdfast.api.schemas.callbacks import (
     CallbackWire,
@@ -52,6 +53,18 @@ async def complete_callback(call: ApiCall, token: str, body: CompleteCallback) -
 
     The token in the path is the credential. The first outcome counts: the same one again changes nothing,
     another one is 409. 410: the run has given it up."""
+    if has_no_body(call.request):
+        # Such as a heartbeat that was sent to the wrong address: work that goes on would count as done.
+        raise InputError(
+            "the request has no body, so it is no outcome.",
+            hint='Send {"result": ...}, {"error": "..."}, or {} if there is no result; a heartbeat goes to '
+            "the same address with /heartbeat.",
+        )
+    return await apply_outcome(call, token, body)
+
+
+async def apply_outcome(call: ApiCall, token: str, body: CompleteCallback) -> CallbackWire:
+    """Also for agents."""
     callbacks = await _callbacks(call)
     if body.error is not None:
         if body.result is not None:

@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.api.auth.rights import Right
 from holdfast.api.pagination import Cursor, Limit
-from holdfast.api.routes.callbacks import complete_callback as complete
+from holdfast.api.routes.callbacks import apply_outcome
 from holdfast.api.routes.callbacks import send_heartbeat as heartbeat
 from holdfast.api.routes.flows import list_flows as all_flows
 from holdfast.api.routes.queues import send_event as send
@@ -249,7 +249,7 @@ async def complete_callback(
 ) -> CallbackWire:
     """Complete a callback with the token that its run handed over, or report that it failed (error)."""
     body = CompleteCallback(result=given.result, error=given.error, data=given.data)
-    return await complete(agent.call, _token_in(given.token), body)
+    return await apply_outcome(agent.call, _token_in(given.token), body)
 
 
 @tools.tool(needs=Right.queues_write, repeats=True)

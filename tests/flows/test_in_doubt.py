@@ -284,6 +284,55 @@ async def test_a_sub_step_is_in_doubt_when_it_raises_something_undeclared(place:
     assert result.failed
 
 
+@pytest.mark.parametrize("first", ["doubt", "failure"])
+@pytest.mark.parametrize("inside", [False, True], ids=["node", "step"])
+@pytest.mark.covers("D-15", "D-20", "G-36")
+async def test_an_effect_in_doubt_is_asked_about_again_when_its_failed_run_is_resumed(
+    place: Place, inside: bool, first: str
+) -> None:
+    flow, done = Flow("failing-beside", effect="read"), list[str]()
+    lost, broken, works = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def charge() -> dict[str, str]:
+        done.append("charge")
+        if first == "failure":
+            await asyncio.wait_for(broken.wait(), HANG)
+        lost.set()
+        raise ConnectionError("reset")
+
+    begin = flow.node(id="begin")(lambda: None)
+    if inside:
+
+        @flow.script(id="pay")
+        async def pay(ctx: Context) -> Any:
+            return await ctx.step("charge", charge, effect="external")
+    else:
+        flow.node(id="pay", effect="external")(charge)
+
+    @flow.node(id="beside")
+    async def beside() -> None:
+        if not works.is_set():
+            if first == "doubt":
+                await asyncio.wait_for(lost.wait(), HANG)
+            broken.set()
+            raise ValueError("beside")
+
+    flow.edge(begin, "pay")
+    flow.edge(begin, beside)
+    hf = await place.hf()
+    result = await flow.run(on=hf)
+    assert result.failed
+    works.set()
+    result = await flow.resume(result.run_id, on=hf)
+    assert [hold.type for hold in result.holds] == ["in_doubt"]
+    assert done == ["charge"]
+    data = {"value": {"receipt": "r1"}} if inside else {"update": {"receipt": "r1"}}
+    await answer(hf, result, "happened", data=data)
+    result = await flow.resume(result.run_id, on=hf)
+    assert result.completed
+    assert (result.state["receipt"], done) == ("r1", ["charge"])
+
+
 async def _loses_the_connection(done: list[str], asked: asyncio.Event) -> str:
     done.append("charge")
     await asyncio.wait_for(asked.wait(), HANG)

@@ -126,6 +126,19 @@ async def test_the_refusal_to_reenter_says_what_to_declare_and_that_works(place:
     assert result.state == {"seen": 1, "by": 2}
 
 
+@pytest.mark.covers("D-34", "RM-4", "USERS-BULK-MIGRATE")
+async def test_a_check_lists_runs_of_the_same_version_inside_of_a_script_whose_code_has_changed(
+    place: Place,
+) -> None:
+    waiting = await script(1).run(on=await place.hf())
+    later = await place.hf()
+    assert await script(1).check_runs(on=later) == []
+    (verdict,) = await script(2).check_runs(on=later)
+    assert (verdict.run, verdict.fits) == (waiting.run_id, False)
+    mark = verdict.misfits[0].fix.split('"')[1]
+    assert await script(2, compatible_with=mark).check_runs(on=later) == []
+
+
 @pytest.mark.parametrize("forced", [True, False], ids=["forced", "declared"])
 @pytest.mark.covers("D-34", "RM-4", "G-6")
 async def test_a_visit_with_sub_steps_is_taken_over_only_when_somebody_answers_for_it(

@@ -210,7 +210,8 @@ class Flow(AgentNodes, Generic[State]):
         return await advance(service, self.program(), row.id)
 
     async def check_runs(self, *, on: Holdfast | None = None) -> list[MigrationReport]:
-        """Each live run on another version of this flow: whether it would fit this one, and why not."""
+        """Each live run on another version of this flow: whether it would fit this one, and why not; and
+        those of this version that wait inside of a script whose code has changed."""
         return await (await self._service(on)).check(self.program())
 
     async def migrate_runs(

@@ -125,9 +125,12 @@ def on_resume_requested(decision: Decision, message: ResumeRequested) -> None:
             Kind.attempt, body, node=node.id, execution=execution, effect=node.effect, side=side
         )
         record.attempt = execution.attempt + 1
+        in_doubt_before = execution.phase == "doubt"
         apply_record(decision.graph, pos, record, body)
         if SETTLED in execution.subs:
             decision.starts.append(execution)
+        elif in_doubt_before:
+            _recover(decision, execution, node, RunRecovered(late=message.late))
         elif breakpoints.is_at_breakpoint(decision, execution):
             breakpoints.pause(decision, execution)
         elif node.kind is NodeKind.task or node.kind is NodeKind.guardrail:

@@ -158,8 +158,10 @@ def _try_again(pos: Position, execution: Exec, record: Record, body: AttemptBody
         execution.subs = {k: sub for k, sub in execution.subs.items() if _stays(sub, cause)}
     execution.attempt = record.attempt
     execution.error = body.error
-    execution.intent = -1
-    execution.step_intents, execution.step_names = {}, {}
+    if body.reason != "resumed" or execution.phase != "doubt":
+        # The end of its run has closed the question, but not answered it.
+        execution.intent = -1
+        execution.step_intents, execution.step_names = {}, {}
     execution.wake_at = body.wake_at
     execution.chunks, execution.lines, execution.emitted = 0, 0, False
     if execution.token:

@@ -345,7 +345,8 @@ class RunService:
 
     # ------------------------------------------------------------------ versions
     async def check(self, program: Program) -> list[MigrationReport]:
-        """Each live run of this flow on another version: whether it would fit this one, and why not."""
+        """Each live run of this flow on another version: whether it would fit this one, and why not; and
+        those of this version inside of a script whose code has changed."""
         from holdfast.runs.migrate import check
 
         return await check.check(self, program)

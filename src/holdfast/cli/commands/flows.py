@@ -61,7 +61,8 @@ def list_(
 def check(
     new: New, flow: Which = None, engine: Engine = None, store: Store = None, json: Json = False
 ) -> int:
-    """Check whether active runs of other versions fit NEW.
+    """Check whether active runs fit NEW: those of other versions, and those that wait in a script whose code
+    has changed.
 
     It says why a run does not fit, and changes nothing. With an engine it notes what differs there. Exit
     code 1: at least one run does not fit.
@@ -365,9 +366,7 @@ def _print_totals(verdicts: list[MigrationReport], breaks: int, new: str, store:
         return
     print_line()
     if breaks:
-        print_line(
-            f"{breaks} of {len(verdicts)} active runs do not fit. They continue on the code of their version."
-        )
+        print_line(f"{breaks} of {len(verdicts)} active runs do not fit. They continue on their own code.")
     else:
         print_line(f"All {len(verdicts)} active runs on other versions fit.")
     lost = sum(not verdict.served for verdict in verdicts)

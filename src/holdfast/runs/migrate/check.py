@@ -48,8 +48,12 @@ class MigrationReport(msgspec.Struct, kw_only=True):
 
 
 async def check(service: RunAccess, program: Program) -> list[MigrationReport]:
-    """Each live run of that flow on another version, oldest first: whether it would fit. Changes nothing."""
-    return [_verdict(service, await plan(service, row, program)) async for row in _others(service, program)]
+    """Each live run of that flow on another version, oldest first: whether it would fit; then those of this
+    version that its code cannot resume, inside of a script that has changed. Changes nothing."""
+    return [
+        *[_verdict(service, await plan(service, row, program)) async for row in _others(service, program)],
+        *[found async for found in _changed_under(service, program)],
+    ]
 
 
 async def migrate(
@@ -72,13 +76,36 @@ async def migrate(
     return [await act(service, row, program, force) for row in rows]
 
 
+async def _changed_under(service: RunAccess, program: Program) -> AsyncIterator[MigrationReport]:
+    """A script's functions are not part of its version, but it is not resumed in the middle by others."""
+    if not _has_script(program):
+        return
+    async for row in _live(service, program):
+        if row.version == program.version:
+            found = await plan(service, row, program)
+            if found.misfits:
+                yield _verdict(service, found)
+
+
+def _has_script(program: Program) -> bool:
+    return any(node.script for node in program.graph.nodes) or any(
+        map(_has_script, program.children.values())
+    )
+
+
 async def _others(service: RunAccess, program: Program) -> AsyncIterator[RunRow]:
+    async for row in _live(service, program):
+        if row.version != program.version:
+            yield row
+
+
+async def _live(service: RunAccess, program: Program) -> AsyncIterator[RunRow]:
     where = RunFilter(flow=program.graph.name, status=LIVE)
     found: list[RunRow] = []
     after: tuple[int, int] | None = None
     while rows := await service.store.list_runs(where, after=after, limit=_BATCH):
         after = (rows[-1].created_at, rows[-1].key)
-        found += (row for row in rows if row.version != program.version and not row.read_only)
+        found += (row for row in rows if not row.read_only)
     for row in reversed(found):
         yield row
 

@@ -111,6 +111,28 @@ async def test_children_run_beside_each_other_and_give_their_results_later(place
     assert sorted(child.id for child in children) == sorted(result.state["runs"])
 
 
+@pytest.mark.covers("USERS-CHILD-CALL", "USERS-CHILD-CANCEL", "D-35")
+@pytest.mark.parametrize("cancelled", [False, True])
+async def test_a_child_that_is_rewound_is_the_child_that_its_parent_waits_for(
+    place: Place, cancelled: bool
+) -> None:
+    hf = await house(place)
+    result = await PARENT.run({"ask": True}, on=hf)
+    service = await hf.service()
+    rewound = await service.rewind(await only_child(hf, result.run_id), 0)
+    result = await PARENT.resume(result.run_id, on=hf)
+    assert result.status is RunStatus.pending_input
+    child = await asking.resume(rewound.id, on=await house(place))
+    if cancelled:
+        await service.cancel(result.run_id)
+        assert (await asking.resume(rewound.id, on=await house(place))).status is RunStatus.cancelled
+        return
+    await answer(hf, child, "seven")
+    child = await asking.resume(rewound.id, on=await house(place))
+    assert child.completed
+    assert (await PARENT.resume(result.run_id, on=hf)).expect().state["many"] == child.state["many"]
+
+
 @pytest.mark.covers("USERS-CHILD-CANCEL")
 async def test_a_cancelled_run_cancels_its_children_but_not_detached_ones(place: Place) -> None:
     flow = Flow("cancelled", effect="read")

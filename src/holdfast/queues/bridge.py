@@ -28,6 +28,7 @@ from holdfast.queues.settings import QueueSettings
 from holdfast.queues.transport import TransportStatus
 from holdfast.runs.child_questions import CHILD_CHANGED, awaited_change, is_unchanged, run_of
 from holdfast.store.protocols import Store
+from holdfast.store.rows import RunRow
 from holdfast.telemetry import log
 from holdfast.types.backoff import Backoff
 from holdfast.types.clock import MICROS
@@ -167,7 +168,7 @@ class QueueBridge:
     async def publish_run_end(self, hold: HoldRow) -> None:
         """The message that a run waits for which waits for the end of another one, if that has ended."""
         scope, _, ended = (hold.terms.queue or "").partition("/")
-        run = await self.store.get_run(RunId(ended)) if scope == RUNS else None
+        run = await self._in_its_place(RunId(ended)) if scope == RUNS else None
         if run is None or run.tenant != hold.tenant or run.status not in ENDED:
             return
         payload = msgspec.json.encode({"run": run.id, "status": run.status, "error": run.error})
@@ -188,6 +189,16 @@ class QueueBridge:
             max_attempts=0,
         )
         await self.store.publish_message(new)
+
+    async def _in_its_place(self, run: RunId) -> RunRow | None:
+        """The run, or the one to which it was rewound: who waits for its end waits for that one's."""
+        row = await self.store.get_run(run)
+        while row is not None and row.superseded_by is not None:
+            newer = await self.store.get_run(row.superseded_by)
+            if newer is None:
+                break
+            row = newer
+        return row
 
     async def _publish_change(self, hold: HoldRow) -> None:
         """The event for a run that waits for a change of a run which it manages, if that has changed: the

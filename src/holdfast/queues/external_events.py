@@ -139,6 +139,8 @@ class QueueEvents(QueueOperations):
         """Tell the parent of a run that it has ended, if the parent waits for it."""
         if run.parent_run is None:
             return
+        # One that was rewound is waited for under the id that it had before.
+        queue = f"{RUNS}/{run.id if run.forked_from is None else ''}"
         for hold in await self.store.holds(run=run.parent_run, status=HoldStatus.pending, limit=1000):
-            if hold.type == CONSUME and hold.terms.queue == f"{RUNS}/{run.id}":
+            if hold.type == CONSUME and (hold.terms.queue or "").startswith(queue):
                 await self.look(hold.id)

@@ -63,13 +63,15 @@ class ChildRun:
         )
         spec = limited(spec, timeout, f"the child {self.flow!r} of node {self._children.at.node.id!r}")
         ended = await waits.message(spec, {}, key, partial(advance_here, session, self.run_id))
+        # The one to which it was rewound has another id.
+        run = RunId(ended["run"])
         if ended["status"] != RunStatus.completed:
+            how = "has failed" if ended["status"] == RunStatus.failed else "was cancelled"
+            why = f": {ended['error']}" if ended["error"] else "."
             raise ChildFailedError(
-                f"child run {self.run_id} of {self.flow!r} has {ended['status']}: {ended['error']}",
-                run=self.run_id,
-                status=ended["status"],
+                f"child run {run} of {self.flow!r} {how}{why}", run=run, status=ended["status"]
             )
-        read = partial(_final_state, session, self.run_id, self._program)
+        read = partial(_final_state, session, run, self._program)
         state = await self._children.step(
             f"state of {self.flow}", read, effect=Effect.read, key=key and f"{key}/state"
         )

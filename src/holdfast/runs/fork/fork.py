@@ -31,6 +31,7 @@ from holdfast.store.rows import NewRun, RunRow
 from holdfast.telemetry import crashpoint
 from holdfast.types.ids import RunId, checkpoint_id, new_run_id
 from holdfast.types.record import Record
+from holdfast.types.status import ENDED
 
 if TYPE_CHECKING:
     from holdfast.runs.service_protocol import RunAccess
@@ -86,6 +87,7 @@ async def fork(
     crashpoint("inside_fork")
     source = await with_limit(service.store, source)
     new = _row(program, run, records, source, at, now, supersedes=superseded, started_by=started_by)
+    new.parent_run = await _waiting_parent(service, source) if supersede else None
     await _put_starters(service, new, asked, actor)
     await prepare_first_holds(service, program, new)
     row, _ = await service.add_run(program, new)
@@ -210,6 +212,12 @@ async def _require_same_patch(
 
 def _values(folded: FoldedRun) -> Any:
     return comparable({name: dict(part) for name, part in folded.pos.scopes[""].tree.frames[0].over.items()})
+
+
+async def _waiting_parent(service: RunAccess, source: RunRow) -> RunId | None:
+    """A run that takes the place of a child is one; cancelling its parent cancels it."""
+    parent = None if source.parent_run is None else await service.store.get_run(source.parent_run)
+    return None if parent is None or parent.status in ENDED else parent.id
 
 
 def _row(

@@ -126,7 +126,7 @@ async def test_the_refusal_to_reenter_says_what_to_declare_and_that_works(place:
     assert result.state == {"seen": 1, "by": 2}
 
 
-@pytest.mark.covers("D-34", "RM-4", "USERS-BULK-MIGRATE")
+@pytest.mark.covers("D-34", "RM-4", "USERS-MANY-MIGRATE")
 async def test_a_check_lists_runs_of_the_same_version_inside_of_a_script_whose_code_has_changed(
     place: Place,
 ) -> None:

@@ -61,11 +61,11 @@ def list_(
 def check(
     new: New, flow: Which = None, engine: Engine = None, store: Store = None, json: Json = False
 ) -> int:
-    """Check whether active runs fit NEW: those of other versions, and those that wait in a script whose code
-    has changed.
+    """Check whether active runs fit NEW.
 
-    It says why a run does not fit, and changes nothing. With an engine it notes what differs there. Exit
-    code 1: at least one run does not fit.
+    Those of other versions, and those that wait inside of a script whose code has changed. It says why a run
+    does not fit, and changes nothing. With an engine it notes what differs there. Exit code 1: at least one
+    run does not fit.
     """
     return run_async(check_flow(new, flow, engine=engine, store=store, json=json))
 

@@ -33,7 +33,7 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     for module in ("forms.fields", "actions.submission"):
         monkeypatch.setattr(f"holdfast.holds.{module}.problems_in", compared)
-    monkeypatch.setattr("holdfast.documents.schemas.problems_in", compared)
+    monkeypatch.setattr("holdfast.documents.program.problems_in", compared)
     return found
 
 

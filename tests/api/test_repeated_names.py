@@ -167,7 +167,7 @@ def test_text_with_each_key_once_is_decoded() -> None:
 
 OWN: Final = {
     # What the server stored or made itself.
-    "api/ag_ui/interrupts.py", "api/auth/sessions.py", "api/auth/tokens.py", "api/live/websocket.py",
+    "api/ag_ui/stream.py", "api/auth/sessions.py", "api/auth/tokens.py", "api/live/websocket.py",
     "api/pages/hold.py",
     "api/pages/hold_actions.py", "api/pages/tool_arguments.py", "api/presence.py", "api/projector.py",
     "api/routes/flows.py", "api/routes/hold_settings.py", "api/routes/holds.py", "api/routes/notices.py",

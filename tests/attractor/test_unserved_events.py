@@ -13,7 +13,7 @@ from holdfast.attractor.backends.command import CommandBackend
 from holdfast.attractor.program import PipelineDialect, PipelineSetup
 from holdfast.cli.output.results import event_line
 from holdfast.frontends.dot.lower import DIALECT
-from holdfast.runs.unserved import means_for
+from holdfast.runs.unserved import how_to_get
 from holdfast.runs.worker.unserved_sweep import UnservedSweep
 from holdfast.runs.worker.worker import RunWorker
 from holdfast.store.rows import RunRow
@@ -150,5 +150,5 @@ async def test_a_sweep_asks_by_version_and_not_by_run(
 
 
 def test_a_setting_is_named_by_what_gives_it() -> None:
-    assert means_for(["setting:allow-code"]) == "`--allow-code`"
-    assert means_for(["setting:region"]) == "the setting `region`"
+    assert how_to_get(["setting:allow-code"]) == "`--allow-code`"
+    assert how_to_get(["setting:region"]) == "the setting `region`"

@@ -89,7 +89,7 @@ def answer(prompt: str) -> str:
     return "well"
 
 
-async def test_sleeping_runs_and_missing_means_say_until_when_and_what() -> None:
+async def test_sleeping_runs_and_missing_requirements_say_until_when_and_what() -> None:
     flow = Flow("rests", effect="read")
 
     @flow.node(retry=Retry(3, delay=3600))

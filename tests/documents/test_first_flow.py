@@ -134,7 +134,7 @@ async def test_large_input_of_a_schedule_is_compared_beside_the_event_loop(
         used.append(current_thread() is main_thread())
         return problems_in(value, schema)
 
-    monkeypatch.setattr("holdfast.documents.schemas.problems_in", compared)
+    monkeypatch.setattr("holdfast.documents.program.problems_in", compared)
     program = program_for(compiled(REFUND, FUNCTIONS), site_of(FUNCTIONS))
     schedules = await hf.schedules()
     for number, more in enumerate(([], [1] * 2_000)):

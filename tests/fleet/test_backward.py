@@ -19,7 +19,7 @@ from holdfast.store.open import open_store
 from holdfast.store.rows import ClaimRequest
 from holdfast.store.sql.acknowledgements import Acknowledgements
 from holdfast.store.sql.postgres.connect import PostgresConnection
-from holdfast.store.sql.postgres.lost_runs import LOSSES
+from holdfast.store.sql.postgres.failover import LOSSES
 from holdfast.store.sql.postgres.store import PostgresStore
 from holdfast.testing.conformance.kit import StoreKit
 from holdfast.types.ids import RunId

@@ -13,8 +13,7 @@ from holdfast.store.open import open_store
 from holdfast.store.sql.acknowledgements import Acknowledgements
 from holdfast.store.sql.mariadb import MariadbStore, settings_for
 from holdfast.store.sql.mariadb.dialect import MariadbConn
-from holdfast.store.sql.mariadb.failover import PrimaryCheck
-from holdfast.store.sql.mariadb.lost_runs import LOSSES
+from holdfast.store.sql.mariadb.failover import LOSSES, PrimaryCheck
 from holdfast.store.sql.mariadb.pool import LoopPool, MariadbPools
 from holdfast.store.sql.server_clock import ServerClock
 from holdfast.types.document import Document

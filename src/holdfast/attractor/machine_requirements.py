@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from holdfast.errors import RequirementsMissingError
 from holdfast.frontends.dot.document import Attributes, Pipeline, SourceLocation
 from holdfast.runs.driver.settings import ALLOW_CODE
-from holdfast.runs.unserved import means_for
+from holdfast.runs.unserved import how_to_get
 from holdfast.telemetry import current_node
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def require_allowed(visit: StageVisit) -> None:
     if refused:
         raise RequirementsMissingError(
             f"stage {visit.stage.id!r} waits for a worker with {ALLOW_CODE}: {refused}.",
-            hint=f"Start a worker that has it, or give it here: {means_for([ALLOW_CODE])}.",
+            hint=f"Start a worker that has it, or give it here: {how_to_get([ALLOW_CODE])}.",
             missing=[ALLOW_CODE],
         )
 

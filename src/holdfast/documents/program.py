@@ -22,6 +22,7 @@ from holdfast.frontends.document.document import FlowNode, Variable
 from holdfast.frontends.document.node_type import DocumentNode, FlowFacts, NodeType
 from holdfast.frontends.document.registry import node_types
 from holdfast.frontends.document.state import DocumentState
+from holdfast.holds.forms.json_schema import problems_in
 from holdfast.model.fingerprint import graph_fingerprint
 from holdfast.model.graph import Graph, GraphSpec, NodeKind
 from holdfast.model.program import NodeHandler, Program, Router
@@ -31,7 +32,6 @@ from holdfast.types.ids import DEFAULT_TENANT
 def default_site(connections: Connections | None = None, tenant: str = DEFAULT_TENANT) -> DocumentSite:
     """What this process offers to documents. `tenant`: whose connections a check knows. Raises
     SettingsError."""
-    from holdfast.documents.schemas import schema_problems
 
     known = connections or Connections()
     tools = allowed_tools(known.settings.tools)
@@ -199,3 +199,17 @@ def _made(
 
 
 _WITH_CODE = frozenset({NodeKind.task, NodeKind.guardrail})
+
+
+def schema_problems(schema: Any, value: Any) -> list[str]:
+    """Every problem with its place; none: the value fits."""
+    return [text.removeprefix("data.").removeprefix("data: ") for text in problems_in(_plain(value), schema)]
+
+
+def _plain(value: Any) -> Any:
+    """Values of a run are frozen; the validator knows the plain types."""
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(value, (list, tuple)):
+        return [_plain(inner) for inner in value]  # pyright: ignore[reportUnknownVariableType]
+    return value

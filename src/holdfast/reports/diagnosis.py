@@ -13,7 +13,7 @@ from holdfast.model.shown_names import shown_name
 from holdfast.runs.engine_report import is_of_engine
 from holdfast.runs.history.story_loader import load_story
 from holdfast.runs.run_view import ShownRun, shown_run
-from holdfast.runs.unserved import means_for, needs_of
+from holdfast.runs.unserved import how_to_get, needs_of
 from holdfast.types.clock import iso
 from holdfast.types.hold import MACHINE_WAITS, HoldRow
 from holdfast.types.human_time import human_duration
@@ -118,7 +118,7 @@ def _reason(
         return _question(asked, now), _answers(asked)
     if row.missing:
         return f"no live worker has {' and '.join(row.missing)}", [
-            f"holdfast worker    # with what the run needs: {means_for(row.missing)}"
+            f"holdfast worker    # with what the run needs: {how_to_get(row.missing)}"
         ]
     if row.waits_for:
         return f"it waits for {row.waits_for[0].text}", []
@@ -146,7 +146,7 @@ def _machine_reason(
         here = f"holdfast resume {name}    # advances it here"
         return what, ["holdfast worker    # advances every run that it can", here]
     return f"{what}; it needs {' and '.join(sorted(needs))}", [
-        f"holdfast worker    # with {means_for(sorted(needs))}",
+        f"holdfast worker    # with {how_to_get(sorted(needs))}",
         f"holdfast resume {name}    # advances it here, with the same",
     ]
 

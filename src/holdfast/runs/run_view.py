@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.runs.child_questions import is_child_question
 from holdfast.runs.engine_report import is_of_engine
-from holdfast.runs.unserved import missing_means
+from holdfast.runs.unserved import missing_requirements
 from holdfast.store.protocols import Store
 from holdfast.store.rows import RunRow
 from holdfast.types.clock import iso
@@ -73,7 +73,7 @@ async def shown_runs(store: Store, rows: Sequence[RunRow]) -> list[ShownRun]:
     sleeping = [row.id for row in rows if row.status is RunStatus.waiting]
     times = await store.wake_times(sleeping) if sleeping else {}
     waits = await _open_waits(store, [row.id for row in rows if row.status is RunStatus.pending_input])
-    missing = await missing_means(store, rows)
+    missing = await missing_requirements(store, rows)
     now = store.now()
     return [
         _shown(row, times.get(row.id), waits.get(row.id, []), missing.get(row.id, ()), now) for row in rows

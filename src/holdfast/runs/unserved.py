@@ -1,21 +1,25 @@
-"""Work that no live worker takes: ready runs by lane and version, and schedules by flow."""
+"""Work that no live worker takes: ready runs by lane and version, and schedules by flow; and the runs that
+this process had begun and released, because it lacks what they need."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
+from holdfast.errors import HoldfastError, RunFileMissingError
 from holdfast.model.fingerprint import CODED, dialect_of, requirements_in
 from holdfast.runs.driver.settings import ALLOW_CODE
 from holdfast.store.protocols import Store
 from holdfast.store.rows import RunRow
+from holdfast.types.backoff import Backoff
+from holdfast.types.clock import MICROS
 from holdfast.types.fleet import FleetFigures, ScheduledFlow, VersionBacklog, WorkerRow
 from holdfast.types.ids import RunId
 from holdfast.types.status import CLAIMABLE
 
-_MEANS: Final = {
+_HOW_TO_GET: Final = {
     "agent": "the agent's program on its PATH",
     "backend": "`--backend [NAME=]SPEC`",
     "backend:default": "`--backend SPEC` or a provider's key in its environment",
@@ -60,7 +64,7 @@ def find_unserved(figures: FleetFigures, workers: Iterable[WorkerRow]) -> Unserv
     return UnservedWork(lanes, versions, [each for each in figures.scheduled if each.flow not in flows])
 
 
-async def missing_means(store: Store, rows: Sequence[RunRow]) -> dict[RunId, tuple[str, ...]]:
+async def missing_requirements(store: Store, rows: Sequence[RunRow]) -> dict[RunId, tuple[str, ...]]:
     """By run that could be claimed: what it needs and no live worker has. Empty while no worker is alive at
     all: then every run waits for one."""
     ready = [row for row in rows if row.worker is None and row.status in CLAIMABLE]
@@ -121,13 +125,52 @@ def serves(row: WorkerRow, version: str) -> bool:
     return version in row.versions if dialect_of(version) == CODED else version not in row.lacking
 
 
-def means_for(missing: Iterable[str]) -> str:
+def how_to_get(missing: Iterable[str]) -> str:
     """How to give a worker what runs need: `agent:codex`, `provider:openai`."""
     return ", ".join(dict.fromkeys(_means(word) for word in missing))
 
 
 def _means(word: str) -> str:
     kind, _, name = word.partition(":")
-    if word not in _MEANS and kind == "setting":
+    if word not in _HOW_TO_GET and kind == "setting":
         return f"the setting `{name}`"
-    return _MEANS.get(word, _MEANS.get(kind, word))
+    return _HOW_TO_GET.get(word, _HOW_TO_GET.get(kind, word))
+
+
+FILE_BACKOFF: Final = Backoff(first=10.0, longest=300.0)
+"""Seconds until a run that misses a file is tried again: each try is in its history."""
+_REMEMBERED: Final = 1_000
+
+
+class ReleasedRuns:
+    """Runs that this process had begun and released: what they need, and when they are tried again."""
+
+    def __init__(self) -> None:
+        self._words: dict[str, tuple[str, ...]] = {}
+        self._tries: dict[RunId, int] = {}
+
+    def note(self, run: RunId, version: str, error: HoldfastError) -> None:
+        """A file, a program or a commit is noted for this run alone, anything else for its version."""
+        missing: Any = error.facts.get("missing", ())
+        of_run = isinstance(error, RunFileMissingError)
+        self._words[run if of_run else version] = tuple(missing)
+        for old in list(self._words)[:-_REMEMBERED]:
+            del self._words[old]
+
+    def rest(self, run: RunId) -> int:
+        """Microseconds until this process tries the run again, longer each time."""
+        if len(self._tries) > _REMEMBERED:
+            self._tries.clear()
+        times = self._tries[run] = self._tries.get(run, 0) + 1
+        return int(FILE_BACKOFF.pause(times) * MICROS)
+
+    def forget(self, run: RunId) -> None:
+        """It was served here."""
+        self._words.pop(run, None)
+        self._tries.pop(run, None)
+
+    def words(self, lacking: Iterable[str], most: int) -> dict[str, tuple[str, ...]]:
+        """By run or version, the newest. `lacking`: the versions whose runs this process leaves to others."""
+        left = set(lacking)
+        found = {key: words for key, words in self._words.items() if key in self._tries or key in left}
+        return dict(list(found.items())[-most:])

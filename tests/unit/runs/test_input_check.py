@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from holdfast.documents.schemas import schema_problems
+from holdfast.documents.program import schema_problems
 from holdfast.errors import StateError
 from holdfast.frontends.document.document import Variable
 from holdfast.frontends.document.state import DocumentState

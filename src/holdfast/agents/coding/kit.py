@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -13,12 +14,11 @@ from msgspec.structs import replace
 from holdfast.agents.agent import AgentTool
 from holdfast.agents.coding.edits import bytes_of, patched_contents, patched_files, replaced_text
 from holdfast.agents.coding.file_changes import make_changes, planned_changes
-from holdfast.agents.coding.numbered_lines import numbered_lines
 from holdfast.agents.coding.project_folder import ProjectFolder
 from holdfast.agents.coding.search import find_files, find_text, list_folder
 from holdfast.agents.command import run_command
 from holdfast.agents.tool_environment import tool_environment, without_secrets
-from holdfast.agents.tools import NEVER, Approval, Tool, ToolOutput, When, tool
+from holdfast.agents.tools import NEVER, Approval, Tool, ToolError, ToolOutput, When, tool
 from holdfast.agents.truncation import LIMITS
 from holdfast.errors import InputError
 from holdfast.runs.context.context import Context
@@ -304,3 +304,34 @@ def _shell(
 
     # To the engine it may be called again, because a second call never runs the command.
     return tool(name="shell", idempotent=True, prepare=plan, ordered=True, limit=LIMITS["shell"])(owned_shell)
+
+
+MOST: Final = 16 * 2**20
+"""Bytes of lines in one answer."""
+_BINARY: Final = 8192
+
+
+def numbered_lines(folder: ProjectFolder, path: str, first: int, count: int) -> str:
+    """`12 | text`. Only these lines are kept, whatever the size of the file. Raises ToolError."""
+    first, count = max(1, first), max(1, count)
+    found: list[str] = []
+    size, number = 0, 0
+    with folder.open_file(folder.place(path)) as fd, os.fdopen(os.dup(fd), "rb") as file:
+        if b"\0" in file.peek(_BINARY)[:_BINARY]:
+            raise ToolError(f"{path} is a binary file")
+        # A line may be as long as the file.
+        while line := file.readline(MOST):
+            number += 1
+            if number < first:
+                continue
+            text = line.decode(errors="replace").rstrip("\r\n")
+            found.append(f"{number} | {text}")
+            size += len(line)
+            if len(found) == count or size >= MOST:
+                more = bool(file.peek(1))
+                break
+        else:
+            more = False
+    if not found:
+        return "The file is empty." if not number else f"The file has only {number} lines."
+    return "\n".join([*found, f"(there are more lines; read on with offset={number + 1})"] if more else found)

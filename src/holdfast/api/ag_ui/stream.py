@@ -10,7 +10,6 @@ from typing import Any, Final
 import msgspec
 
 from holdfast.api.ag_ui.events import AgUiEvent, AgUiRenderer
-from holdfast.api.ag_ui.interrupts import interrupt_of
 from holdfast.api.ag_ui.run_input import RunAgentInput
 from holdfast.api.live.credential import while_valid
 from holdfast.api.live.follower import StreamTimeouts, follow_run
@@ -23,7 +22,8 @@ from holdfast.errors import HoldfastError
 from holdfast.runs.history.checkpoints import shown_state
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunRow
-from holdfast.types.hold import UNASKED
+from holdfast.types.clock import iso
+from holdfast.types.hold import UNASKED, HoldRow
 from holdfast.types.ids import RunId
 from holdfast.types.redaction import redactor
 from holdfast.types.status import RunStatus
@@ -163,3 +163,23 @@ class AgUiStream:
         people = await self._call.holds()
         asked = [hold for hold in await self._service.holds(run) if hold.type not in UNASKED]
         return [interrupt_of(hold) for hold in await people.visible(self._call.actor, asked)]
+
+
+def interrupt_of(hold: HoldRow) -> AgUiEvent:
+    found: AgUiEvent = {"id": hold.id, "reason": hold.type, "message": hold.prompt}
+    found["responseSchema"] = response_schema(hold)
+    if hold.expires_at is not None:
+        found["expiresAt"] = iso(hold.expires_at)
+    found["metadata"] = {"holdfast": {"run": hold.run, "node": hold.node}}
+    return found
+
+
+def response_schema(hold: HoldRow) -> dict[str, Any]:
+    """The JSON Schema of the `payload` that answers it."""
+    decision: dict[str, Any] = {"type": "string"}
+    if hold.options:
+        decision = {"oneOf": [{"const": option.id, "title": option.text} for option in hold.options]}
+    properties: dict[str, Any] = {"decision": decision, "comment": {"type": "string"}}
+    if hold.schema is not None:
+        properties["response_data"] = msgspec.json.decode(hold.schema)
+    return {"type": "object", "properties": properties, "required": ["decision"]}

@@ -11,7 +11,7 @@ import msgspec
 from holdfast.agents.messages import Message
 from holdfast.attractor.outcome import StageOutcome
 from holdfast.errors import HoldfastError, InputError, RequirementsMissingError
-from holdfast.runs.unserved import means_for
+from holdfast.runs.unserved import how_to_get
 from holdfast.types.status import Effect
 
 if TYPE_CHECKING:
@@ -206,6 +206,6 @@ def missing_error(missing: Iterable[str], why: HoldfastError | None = None) -> R
     more = "" if why is None else f" {why.message}"
     return RequirementsMissingError(
         f"this run waits for a worker with {' and '.join(words)}, which this process does not have.{more}",
-        hint=f"Start a worker that has it, or give it here: {means_for(words)}." if why is None else why.hint,
+        hint=why.hint if why else f"Start a worker that has it, or give it here: {how_to_get(words)}.",
         missing=words,
     )

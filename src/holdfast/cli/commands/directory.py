@@ -86,11 +86,9 @@ def add_person(
 
 
 @group.command("delete-person", epilog="Example:  holdfast directory delete-person dana")
-def delete_person_command(
-    who: Who, tenant: Whose = "default", store: Store = None, json: Json = False
-) -> int:
+def delete_person(who: Who, tenant: Whose = "default", store: Store = None, json: Json = False) -> int:
     """Delete a person, also from all groups and roles."""
-    return run_async(delete_person(who, tenant, store=store, json=json))
+    return run_async(remove_person(who, tenant, store=store, json=json))
 
 
 @group.command("add-group", epilog="Example:  holdfast directory add-group finance dana sam@acme")
@@ -233,7 +231,7 @@ async def save_person(person: Person, tenant: str, *, store: str | None, json: b
     return Exit.ok
 
 
-async def delete_person(who: str, tenant: str, *, store: str | None, json: bool) -> Exit:
+async def remove_person(who: str, tenant: str, *, store: str | None, json: bool) -> Exit:
     from holdfast.holds.directory.admin import Registrar
 
     async with _open_store(store) as opened:

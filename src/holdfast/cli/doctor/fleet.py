@@ -12,7 +12,7 @@ from holdfast.model.fingerprint import CODED, dialect_of
 from holdfast.runs.schedules.schedule import Schedule
 from holdfast.runs.schedules.service import ScheduleService
 from holdfast.runs.service import RunService
-from holdfast.runs.unserved import find_unserved, means_for, missing_means
+from holdfast.runs.unserved import find_unserved, how_to_get, missing_requirements
 from holdfast.store.rows import RunRow
 from holdfast.types.clock import MICROS, iso
 from holdfast.types.fleet import FleetFigures, WorkerRow
@@ -47,7 +47,7 @@ async def served_versions(service: RunService) -> set[str] | None:
 
 async def runs_without_means(service: RunService, live: list[RunRow]) -> Finding:
     """Runs of pipelines that need what no live worker has."""
-    missing = Counter((await missing_means(service.store, live)).values())
+    missing = Counter((await missing_requirements(service.store, live)).values())
     if not missing:
         return Finding(
             "requirements", OK, "no run waits for a worker with a backend, handler, provider or tool"
@@ -56,7 +56,7 @@ async def runs_without_means(service: RunService, live: list[RunRow]) -> Finding
         "requirements",
         WARN,
         f"{missing.total()} runs need a backend, handler, provider or tool that no live worker has",
-        f"start a worker that has it: {means_for(word for words in sorted(missing) for word in words)}",
+        f"start a worker that has it: {how_to_get(word for words in sorted(missing) for word in words)}",
         few([f"{count} for {' and '.join(words)}" for words, count in missing.most_common()]),
     )
 

@@ -6,20 +6,61 @@ import asyncio
 import json
 from collections.abc import Coroutine
 from hashlib import sha256
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypedDict, TypeVar, cast
 from uuid import UUID
 
 from claude_agent_sdk import PermissionResultAllow, PermissionResultDeny, ToolPermissionContext
 
+from holdfast.app.flow import Flow
 from holdfast.app.holdfast import Holdfast
 from holdfast.app.result import Result
 from holdfast.errors import InputError, RunBusyError
-from holdfast.integrations.claude_agent.permission_flow import permission, used
-from holdfast.integrations.tool_holds import HoldOptions, hold_options
+from holdfast.integrations.tool_holds import HoldOptions, ask_approval, hold_options
+from holdfast.runs.context.context import Context
 from holdfast.store.rows import RunRow
 from holdfast.types.ids import RunId
 from holdfast.types.status import ENDED
 from holdfast.types.value import thaw
+
+
+class PermissionState(TypedDict, total=False):
+    tool: str
+    input: dict[str, Any]
+    conversation: str
+    hold: dict[str, Any]
+    approved: bool
+    updated_input: dict[str, Any] | None
+    message: str
+
+
+class UsedState(TypedDict, total=False):
+    question: str
+
+
+permission: Final = Flow("claude-permission", state=PermissionState)
+used: Final = Flow("claude-permission-used", state=UsedState)
+
+
+@permission.script
+async def ask(s: Any, ctx: Context) -> dict[str, Any]:
+    given = thaw(s["input"])
+    context = {"conversation": s["conversation"]}
+    decision = await ask_approval(ctx, s["tool"], given, key="ask", hold=thaw(s["hold"]), context=context)
+    return {
+        "approved": decision.approved,
+        "updated_input": decision.arguments,
+        "message": decision.message,
+    }
+
+
+@used.node(effect="pure")
+async def mark(_state: Any) -> None:
+    """Nothing: that the run exists says that the answer was given to a process."""
+
+
+permission.start(ask)
+used.start(mark)
+
 
 T = TypeVar("T")
 

@@ -91,7 +91,7 @@ def _compare_in_code(view: ValidationView, node: str, each: CodeComparison) -> N
 
 def _free_answer(view: ValidationView, place: ComparisonPlace, paths: list[Path], values: ValueSet) -> None:
     """A hold without options takes any text: `== 'reject'` lets "no" and "Reject" pass."""
-    written = sorted(each.value for each in _constants(values) if isinstance(each.value, str) and each.value)
+    written = _written(values)
     free = {node.hold.bind: node.id for node in view.nodes.values() if node.hold and _is_free(node.hold)}
     asked = next((name for path in paths if len(path) == 1 and (name := path[0]) in free), None)
     if asked is None or not written:
@@ -100,26 +100,29 @@ def _free_answer(view: ValidationView, place: ComparisonPlace, paths: list[Path]
     if any(each.rule == "free-answer" and each.node == hold for each in view.problems):
         return
     where = f"node {place.node!r}" if place.edge is None else f"edge {place.edge.id!r}"
-    view.warn(
-        "free-answer",
-        f"it has no options, so any text is accepted as its answer, and {where} compares {asked!r} with "
-        + ", ".join(map(repr, written)),
-        node=hold,
-        fix=f"give it options, such as {[*written, '...']!r}",
-    )
+    compared = f"{where} compares {asked!r} with {', '.join(map(repr, written))}"
+    problem = f"it has no options, so any text is accepted as its answer, and {compared}"
+    _warn_free(view, hold, problem, written)
 
 
 def _free_ask(view: ValidationView, each: CodeComparison, node: str, values: ValueSet) -> None:
     """As `_free_answer`, of `ctx.ask`."""
-    written = sorted(c.value for c in _constants(values) if isinstance(c.value, str) and c.value)
+    written = _written(values)
     if written and any(isinstance(one, AnyValue) and one.free for one in values):
-        view.warn(
-            "free-answer",
+        problem = (
             f"its code (line {each.line} of {each.function}) compares {each.left_text} with {written[0]!r}, "
-            "and the question has no options, so any text is accepted as its answer",
-            node=node,
-            fix=f"give it options, such as {[*written, '...']!r}",
+            "and the question has no options, so any text is accepted as its answer"
         )
+        _warn_free(view, node, problem, written)
+
+
+def _warn_free(view: ValidationView, node: str, problem: str, written: list[str]) -> None:
+    view.warn("free-answer", problem, node=node, fix=f"give it options, such as {[*written, '...']!r}")
+
+
+def _written(values: ValueSet) -> list[str]:
+    """The texts that answers are compared with."""
+    return sorted(each.value for each in _constants(values) if isinstance(each.value, str) and each.value)
 
 
 def _constants(values: ValueSet) -> Iterator[Constant]:

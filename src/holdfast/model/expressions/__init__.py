@@ -30,8 +30,8 @@ without an order.
 
 from __future__ import annotations
 
+from holdfast.model.expressions.compile import MAX_DEPTH, MAX_LENGTH, Expr, compile_expr
 from holdfast.model.expressions.errors import ExprSyntaxError
-from holdfast.model.expressions.expression import MAX_DEPTH, MAX_LENGTH, Expr, compile_expr
 from holdfast.model.expressions.nodes import required_names
 from holdfast.model.expressions.resolve import (
     PARTITIONS,

@@ -165,7 +165,7 @@ class RunServices:
         from holdfast.holds.default_preparation import default_preparation
         from holdfast.holds.service import HoldService
         from holdfast.holds.timing.sweeper import HoldSweeper
-        from holdfast.runs.driver.released_runs import ReleasedRuns
+        from holdfast.runs.unserved import ReleasedRuns
 
         self.store = store
         # Wake times and deadlines are the store's: another machine, with another clock, acts on them.

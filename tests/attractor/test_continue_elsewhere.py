@@ -24,6 +24,7 @@ from holdfast.errors import InputError, RequirementsMissingError
 from holdfast.frontends.dot.document import Stage
 from holdfast.store.rows import RunFilter
 from holdfast.types.ids import RunId
+from tests.attractor.repositories import made
 from tests.attractor.run import dot, line, until
 from tests.attractor.test_resume_directory import Script, checkpoint, elsewhere, status, write_checkpoint
 from tests.cli.conftest import Cli
@@ -622,3 +623,36 @@ async def test_directory_of_a_run_that_was_not_created_is_free(hf: Holdfast, tmp
         await runner.run(line("a;", "a"), tenant="")
     assert not (tmp_path / "D").exists()
     assert (await runner.run(line("a;", "a"))).succeeded
+
+
+@pytest.mark.parametrize("workspace", ["shared", "worktree"])
+async def test_command_that_ran_in_the_source_of_a_fork_did_its_work(
+    hf: Holdfast, tmp_path: Path, workspace: str
+) -> None:
+    """A person says so; what it made in a worktree of the source is not in one of the fork."""
+    repo = made(tmp_path / "repo")
+    wait = f"until test -e {tmp_path}/NAME || ! test -e {tmp_path}; do sleep 0.02; done"
+    source = dot(
+        f'fan [shape=component, workspace={workspace}]; a2 [{TOOL}="touch {tmp_path}/go"];'
+        f'a [{TOOL}="{wait.replace("NAME", "ran")}"]; join [shape=tripleoctagon];'
+        f'b [{TOOL}="echo b >> {tmp_path}/ran; {wait.replace("NAME", "go")}"];',
+        "start -> fan; fan -> a -> a2 -> join; fan -> b -> join; join -> done",
+        f'goal="ship it", workdir="{repo}"',
+    )
+    runner = Runner(hf, logs_root=tmp_path / "logs")
+    first = await runner.run(source)
+    assert first.succeeded
+    service = await hf.service()
+    inside = next(c for c in await service.checkpoints(first.run_id, limit=0) if c.node == "a")
+    fork = await service.fork(first.run_id, inside.seq)
+    waiting = await runner.resume(fork.id)
+    assert waiting.status == "waiting"
+    await service.answer(waiting.holds[0].id, "happened")
+    ended = await runner.resume(fork.id)
+    assert ended.succeeded
+    assert (tmp_path / "ran").read_text() == "b\n"
+    b = ended.context["parallel.results"][1]
+    assert b["outcome"] == ("success" if workspace == "shared" else "fail")
+    assert b["failure_reason"].startswith(
+        "the command did its work in a worktree" if b["failure_reason"] else ""
+    )

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 AGAIN, DONE, FAILED = "run again", "it succeeded", "it failed"
 NOTE: Final = 120
+SOURCE: Final = "source"
+"""Why a command of a fork has no result: it ran in a worktree of the run that was forked."""
 
 
 _turns: WeakKeyDictionary[Context, int] = WeakKeyDictionary()
@@ -119,6 +121,8 @@ class ToolHandler:
         # CommandRun deduplicates: it starts the command only once, and otherwise waits for it.
         work_of = run.describe_changed if where.get("changed") else run.run
         ended = await visit.ctx.step(RUN, work_of, effect="external", idempotent=True)
+        if ended is None:
+            ended = _in_source(visit)
         if is_refused_here():
             # Its result is in the journal now, which is encrypted; these files are not.
             shutil.rmtree(where["folder"], ignore_errors=True)
@@ -144,6 +148,13 @@ def _place(visit: StageVisit, number: int) -> dict[str, str]:
             continue
         (folder / processes.LOCK).touch()
         return {"folder": str(folder.resolve()), "machine": machine()}
+
+
+def _in_source(visit: StageVisit) -> dict[str, Any]:
+    """Of a fork: a person says that the command, which the source had started, did its work. What it did in
+    a worktree is there."""
+    why = "" if visit.workspace is None else SOURCE
+    return {"why": why, "code": 0, "stdout": "", "stderr": "", "report": {}, "assumed": not why}
 
 
 def policy_in_doubt(visit: StageVisit) -> str:
@@ -229,6 +240,8 @@ def _failure_reason(visit: StageVisit, ended: dict[str, Any]) -> str:
         return f"timeout: the command took longer than {visit.stage.text('timeout')} and was stopped"
     if ended["why"] == "output":
         return f"the command wrote more than {processes.MAX_STREAM:,} bytes and was stopped"
+    if ended["why"] == SOURCE:
+        return "the command did its work in a worktree of the run of which this is a fork: its files are not here"
     if ended["why"] == CHANGED:
         return "another command of this stage had been started before its pipeline was changed"
     return "the command was started, but its result is unknown"

@@ -232,3 +232,11 @@ def test_an_answer_that_was_cut_inside_a_character_is_read(name: str) -> None:
     found = read(name, good(name, "Done \ud83d"))
     assert (found.ended, found.failed) == (True, "")
     assert found.text.startswith("Done \ufffd")
+
+
+@pytest.mark.parametrize("value", ["true", "false", 1, [], {}])
+def test_an_is_error_that_is_no_truth_value_is_no_proof_of_a_success(value: Any) -> None:
+    assert read("claude", out(fake_agents.claude("It is done.", is_error=value))).failed
+    found = result_in(json.dumps({"type": "result", "result": "It is done.", "is_error": value}))
+    assert found is not None
+    assert found.failed

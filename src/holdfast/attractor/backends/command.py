@@ -83,7 +83,8 @@ def result_in(output: str) -> AgentResult | None:
 
 
 def _is_error(found: Mapping[str, Any]) -> bool:
-    return found.get("is_error") is True or str(found.get("subtype") or "").startswith("error")
+    # Another value than false is no proof of a success.
+    return found.get("is_error") not in (None, False) or str(found.get("subtype") or "").startswith("error")
 
 
 def _text_of(error: Any) -> str:

@@ -90,7 +90,9 @@ def _ended(known: AgentReport, event: AgentEvent) -> AgentReport:
     subtype, wrong = text_at(event, "subtype"), event.get("is_error")
     text = text_at(event, "result") or known.text
     # A limit of turns is an error of older versions without `is_error`.
-    failed = wrong is True or subtype.startswith("error") or (wrong is not False and subtype != "success")
+    failed = (
+        wrong not in (None, False) or subtype.startswith("error") or (wrong is None and subtype != "success")
+    )
     errors = [each for each in items_at(event, "errors") if isinstance(each, str)]
     reason = text_at(event, "result") or "; ".join(errors) or subtype or "it reports an error"
     return AgentReport(

@@ -82,8 +82,6 @@ def test_is_error_decides_for_claude_and_a_result_may_lack_its_text() -> None:
     assert not read("claude", out(fake_agents.claude(None))).failed
     # Without the field its subtype decides.
     assert read("claude", '{"type": "result", "subtype": "error_max_turns"}\n').failed == "error_max_turns"
-    odd = read("claude", '{"type": "result", "subtype": "success", "is_error": "no", "result": "x"}\n')
-    assert odd.failed == ""
 
 
 def test_a_limit_of_claude_is_a_failure_also_if_it_is_no_error() -> None:

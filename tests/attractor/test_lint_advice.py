@@ -58,6 +58,7 @@ BROKEN = [
     ("gate_terms", f'{GATE} ask -> exit; ask [human.escalate="grp:leads"]', "human.escalate"),
     ("gate_terms", f"{GATE} ask -> exit; ask [human.priority=soon]", "human.priority"),
     ("gate_terms", f"{GATE} ask -> exit; ask [reminder=5x]", "reminder"),
+    ("gate_branches", f'{FAN} ask [shape=hexagon]; fan -> a -> ask; ask -> join [label="[Y] Yes"]; ask -> join [label="[N] No"]; fan -> b -> join; join -> exit', 'label="[N]'),
     ("gate_defaults", f'{GATE} ask -> exit [label="[A] Approve"]; ask [human.default_choice=A]', "human.default_choice"),
     ("other_choices", f'{THREE} way -> a [condition="context.human.gate.selected!=R"]; way -> exit', "condition"),
     ("other_choices", f'{THREE} way -> a [condition="context.human.gate.label!=[R] Reject"]; way -> exit', "condition"),
@@ -423,6 +424,8 @@ def test_every_fan_out_with_worktrees_is_looked_at() -> None:
     [
         ("gate_terms", f'{GATE} ask -> exit; ask [human.assignee="Group: finance", human.excluded="user:eve, initiator"]'),
         ("gate_terms", f'{GATE} ask -> exit; ask [human.assignee="user:urn:x:1", human.priority=high, human.reminder=4h]'),
+        ("gate_branches", f'{GATE} ask -> exit [label="[N] No"]; ask -> exit [label="[Y] Yes"]'),
+        ("gate_branches", f'{FAN} ask [shape=hexagon]; no [label=N]; fan -> a -> ask; ask -> join [label="[Y] Yes"]; ask -> no [label="[N] No"]; no -> join; fan -> b -> join; join -> exit'),
         ("gate_defaults", f'{GATE} ask -> exit [label="[H] Hold"]; ask [human.default_choice=H]'),
         ("other_choices", f'{THREE} way -> a [condition="context.human.gate.selected=A"]; way -> exit'),
         ("other_choices", f'{THREE} way -> a [condition="context.human.gate.selected!=R && context.human.gate.selected!=L"]; way -> exit'),

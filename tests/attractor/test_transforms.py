@@ -351,3 +351,15 @@ def test_managers_in_files_that_are_included_by_included_files_keep_their_childr
     assert list(found.pipeline.children) == ["a/b/c.dot"]
     children = {name: stage.text("stack.child_dotfile") for name, stage in found.pipeline.stages.items()}
     assert (children["x__i__m"], children["x__n"]) == ("a/b/c.dot", "a/b/c.dot")
+
+
+def test_attributes_that_have_no_effect_on_an_included_pipeline_are_named(parts: Path) -> None:
+    given = (
+        'max_retries=3, timeout=10m, prompt="more", goal_gate=true, fail_closed=true, llm_model=m, cwd="x"'
+    )
+    text = PARENT.replace("subgraph_file", f'{given}, human.assignee="user:ann", subgraph_file', 1)
+    assert text != PARENT
+    found = [each for each in prepare(text, path=at(parts)).diagnostics if "has no effect on" in each.message]
+    shown = {each.message.split()[0]: str(each.severity) for each in found}
+    warned = dict.fromkeys(("max_retries", "timeout", "prompt"), "warning")
+    assert shown == {**warned, "human.assignee": "error"}

@@ -241,7 +241,7 @@ def _failure_reason(visit: StageVisit, ended: dict[str, Any]) -> str:
     if ended["why"] == "output":
         return f"the command wrote more than {processes.MAX_STREAM:,} bytes and was stopped"
     if ended["why"] == SOURCE:
-        return "the command did its work in a worktree of the run of which this is a fork: its files are not here"
+        return "the command did its work in a worktree of the run that was forked: its files are not here"
     if ended["why"] == CHANGED:
         return "another command of this stage had been started before its pipeline was changed"
     return "the command was started, but its result is unknown"

@@ -7,6 +7,7 @@ from typing import Final
 
 from holdfast.frontends.dot.diagnostics import Diagnostic, DiagnosticSeverity
 from holdfast.frontends.dot.document import Link, Stage
+from holdfast.frontends.dot.parallel_regions import FAN_IN, stages_in_branches
 from holdfast.frontends.dot.rule_context import Check, RuleContext, name_list
 from holdfast.model.edge_labels import split_label
 from holdfast.model.graph import GATE
@@ -136,4 +137,20 @@ def _is_refusal(gates: Iterable[tuple[Stage, dict[str, str]]], literal: str) -> 
     return any(refuses(_bare(label)) for label in labels)
 
 
-GATES: Final[tuple[Check, ...]] = (gate_terms, gate_defaults, other_choices)
+def gate_branches(view: RuleContext) -> Iterator[Diagnostic]:
+    """A refusal that ends its branch as a success: the fan-in counts and merges what was refused."""
+    gates = view.of_kind(GATE)
+    inside = stages_in_branches(view.pipeline, view.kinds) if gates else set[str]()
+    for stage in gates:
+        for link in view.leaving(stage) if stage.id in inside else ():
+            label = link.label or link.target
+            if view.kinds.get(link.target) == FAN_IN and not link.condition and refuses(_bare(label)):
+                message = (
+                    f"the answer {label!r} of gate {stage.id} ends its branch as a success: {link.target} "
+                    "counts and merges what was refused"
+                )
+                fix = "lead it to a stage that fails, for example the command `false`"
+                yield view.at("gate_branches", WARNING, link, message, key="label", fix=fix)
+
+
+GATES: Final[tuple[Check, ...]] = (gate_terms, gate_defaults, gate_branches, other_choices)

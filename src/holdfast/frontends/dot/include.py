@@ -11,13 +11,13 @@ from typing import Final, cast
 from msgspec.structs import replace
 
 from holdfast.errors import InputError, PipelineSyntaxError
-from holdfast.frontends.dot.attributes import BUDGET
+from holdfast.frontends.dot.attributes import BUDGET, NODE
 from holdfast.frontends.dot.builtin_transforms import BUILT_IN_TRANSFORMS
 from holdfast.frontends.dot.diagnostics import Diagnostic, DiagnosticSeverity
 from holdfast.frontends.dot.document import Pipeline, Stage
 from holdfast.frontends.dot.files import FileAccess, FileRefusedError, PipelineFiles
 from holdfast.frontends.dot.handler_kinds import BUILT_IN, kind_of
-from holdfast.frontends.dot.merge import embed, with_approvals_of
+from holdfast.frontends.dot.merge import OF_INCLUSIONS, embed, with_approvals_of
 from holdfast.frontends.dot.parse import parse
 from holdfast.frontends.dot.policies import wanted_approvals
 from holdfast.frontends.dot.rule_context import RuleContext
@@ -94,6 +94,7 @@ class Inclusion:
         else:
             self.diagnostics += parsed.diagnostics
             self._note_budgets(pipeline, stage, parsed.pipeline)
+            self._note_ignored(pipeline, stage)
             return self._prepared(parsed.pipeline, path, trail)
         return None
 
@@ -103,6 +104,16 @@ class Inclusion:
             view, fix = RuleContext(pipeline), f"write graph [{key}=...] here"
             warning = DiagnosticSeverity.warning
             self.diagnostics.append(view.at("include", warning, stage, message, key=INCLUDE, fix=fix))
+
+    def _note_ignored(self, pipeline: Pipeline, stage: Stage) -> None:
+        for key in sorted((NODE & stage.explicit) - OF_INCLUSIONS):
+            message = f"{key} has no effect on stage {stage.id}, which {stage.text(INCLUDE)} replaces"
+            # Without them somebody is not asked.
+            is_guard = key.removeprefix("human.") in ("assignee", "excluded")
+            severity = DiagnosticSeverity.error if is_guard else DiagnosticSeverity.warning
+            fix = "write it on the stages of that file"
+            view = RuleContext(pipeline)
+            self.diagnostics.append(view.at("include", severity, stage, message, key=key, fix=fix))
 
     def _prepared(self, child: Pipeline, path: Path, trail: tuple[Path, ...]) -> Pipeline:
         """Its managers name their children relative to the outermost file, before it becomes part of another.

@@ -41,6 +41,10 @@ _ON_FAILURE: Final = "outcome=fail"
 _LAST: Final = -1_000_000
 """The weight of an edge that every other edge comes before."""
 _FOR_ALL: Final = (*_MODEL, "agent", *_AGENT, *_WORK, "cwd", "fidelity", "thread_id")
+OF_INCLUSIONS: Final = frozenset(
+    {"subgraph_file", "label", "shape", "type", APPROVAL, *_AT_THE_END, *_AT_THE_BEGINNING, *_FOR_ALL}
+)
+"""The attributes that have an effect on a stage which another pipeline replaces."""
 
 
 def merge(into: Pipeline, other: Pipeline, *, prefix: str = "") -> Pipeline:

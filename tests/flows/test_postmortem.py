@@ -225,7 +225,7 @@ async def test_report_lists_tool_calls_costs_and_live_output(hf: Holdfast) -> No
     text = to_markdown(result)
     assert 'search (read): ["a","b"]' in text
     assert "fetch (read): failed:" in text
-    assert "Nothing did." in text
+    assert "Nothing went wrong." in text
 
 
 async def test_entities_in_texts_of_a_run_stay_as_they_are_written(hf: Holdfast) -> None:

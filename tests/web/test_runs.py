@@ -74,7 +74,7 @@ def test_a_failed_run_is_traced_back_and_forked_with_another_state(
     # What was said is what the run did with the state as it was.
     expect(dialog).not_to_contain_text("what this run did")
     dialog.get_by_label("Account").fill("4300")
-    expect(dialog).to_contain_text("The lines above are what this run did.")
+    expect(dialog).to_contain_text("The lines above assume the unedited state.")
     way = dialog.get_by_role("region", name="Path of the new run").get_by_role("listitem")
     expect(way).to_have_text(
         ["Runs step 'find_account' of pay (read). The preview ends here: its result is not known."]

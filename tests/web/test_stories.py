@@ -8,9 +8,11 @@ from json import dumps
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.web.conftest import Opener, WebServer, inspect, picture, too_wide
+from tests.web.conftest import Opener, Told, WebServer, inspect, picture, too_wide
 
 pytestmark = pytest.mark.xdist_group("web")
+ATTEMPTS = 3
+"""Of the client, until a read has failed."""
 
 
 def fill(page: Page, amount: str = "900.00") -> None:
@@ -196,6 +198,48 @@ def test_a_part_that_the_server_no_longer_has_offers_a_reload(server: WebServer,
     page.get_by_role("link", name="Flows").click()
     expect(page.get_by_text("A new version is available.")).to_be_visible()
     expect(page.get_by_role("button", name="Reload")).to_be_visible()
+
+
+@pytest.mark.covers("WB-9")
+def test_a_part_that_is_opened_while_the_server_is_away_is_loaded_when_it_answers_again(
+    server: WebServer, open_page: Opener, told: Told
+) -> None:
+    page = open_page("/inbox/mine", expected="Failed to load resource")
+    told.expected.add("A part of the page was not loaded")
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    away = re.compile(r"/assets/|/healthz$")
+    page.route(away, lambda route: route.abort())
+    page.get_by_role("link", name="Flows").click()
+    expect(page.get_by_text("This part of the page was not loaded.")).to_be_visible()
+    with page.expect_event("requestfailed", lambda sent: sent.url.endswith("/healthz")):
+        page.get_by_role("button", name="Retry").click()
+    expect(page.get_by_text("This part of the page was not loaded.")).to_be_visible()
+    expect(page.get_by_text("A new version is available.")).to_have_count(0)
+    page.unroute(away)
+    page.get_by_role("button", name="Retry").click()
+    expect(page.get_by_role("heading", name="Flows")).to_be_visible()
+    expect(page.get_by_text("A new version is available.")).to_have_count(0)
+
+
+@pytest.mark.covers("WB-9")
+def test_a_form_stays_with_what_is_typed_while_its_question_cannot_be_read_again(
+    server: WebServer, open_page: Opener
+) -> None:
+    hold = server.claim("R-1")
+    page = open_page(f"/inbox/mine/{hold['id']}", expected="Failed to load resource")
+    amount = page.get_by_label("Amount")
+    amount.fill("61")
+    question = re.compile(rf"/v1/holds/{hold['id']}$")
+    page.route(question, lambda route: route.abort())
+    failed: list[str] = []
+    page.on("requestfailed", lambda sent: failed.append(sent.url) if question.search(sent.url) else None)
+    server.api("POST", f"/v1/holds/{hold['id']}/claim")
+    while len(failed) < ATTEMPTS:
+        page.wait_for_timeout(50)
+    amount.press_sequentially("2.50", delay=250)  # as people type, so that the failure is drawn meanwhile
+    expect(amount).to_have_value("612.50")
+    expect(page.get_by_text("The server does not answer.")).to_have_count(0)
+    page.unroute(question)
 
 
 @pytest.mark.covers("WB-11-keys")

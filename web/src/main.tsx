@@ -16,12 +16,13 @@ import "./app/shell.css";
 import { createRoot } from "react-dom/client";
 import { App } from "./app/App";
 import { newRelease } from "./app/flag";
+import { noteMissingPart } from "./components/missingPart";
 import { ignoreSecondPresses } from "./app/secondPress";
 import { direction } from "./locales/text";
 import { followSignOut } from "./services/session";
 
-// A part that is loaded later is not there any more: the server was upgraded meanwhile.
-window.addEventListener("vite:preloadError", () => newRelease.raise());
+// A part that is loaded later is not there: the server is away, or was upgraded meanwhile.
+window.addEventListener("vite:preloadError", (event) => noteMissingPart(event, newRelease.raise));
 followSignOut();
 ignoreSecondPresses(document);
 document.documentElement.dir = direction;

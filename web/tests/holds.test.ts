@@ -1,7 +1,7 @@
 import type { HoldWire } from "@client";
 import { expect, test, vi } from "vitest";
 import { noteOf } from "../src/screens/runs/GraphNodeBox";
-import { holdOf } from "../src/services/holds";
+import { holdOf, personOf } from "../src/services/holds";
 import { visitState } from "../src/services/runHistory";
 
 // It reads the page when it is loaded.
@@ -31,4 +31,10 @@ test("a visit is paused only while a breakpoint holds it", () => {
   expect(visitState({ state: "asking", waits: [{ ...wait, until: null }] })).toBe("at_breakpoint");
   expect(visitState({ state: "asking", waits: [{ ...wait, until: "2026-01-01T00:00:00Z" }] })).toBe("asking");
   expect(visitState({ state: "done", waits: [{ ...wait, until: null }] })).toBe("done");
+});
+
+test("who acts has the name that the history gives", () => {
+  expect(personOf("user:kim")).toBe("kim");
+  expect(personOf("system:engine")).toBe("Holdfast");
+  expect(personOf("policy:small")).toBe("the policy small");
 });

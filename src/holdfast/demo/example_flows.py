@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from holdfast import Agent, Flow, Prices, Scripted, tool, tool_call
@@ -205,10 +206,11 @@ newsletter = Flow("newsletter", effect="read")
 
 @newsletter.node
 async def collect_articles(_s: dict[str, Any]) -> dict[str, Any]:
-    return {"articles": ["Flanges, again", "What a gasket is for"]}
+    week = f"{datetime.now(UTC):%G-%V}"
+    return {"week": week, "articles": ["Flanges, again", "What a gasket is for"]}
 
 
-@newsletter.node(effect="write", idempotency_key="newsletter")
+@newsletter.node(effect="write", idempotency_key="newsletter-{{week}}")
 async def send_letter(s: dict[str, Any]) -> dict[str, Any]:
     return {"sent": len(s["articles"])}
 

@@ -72,7 +72,7 @@ def _inline(svg: str) -> str:
 def _incidents(postmortem: Postmortem) -> Iterator[str]:
     yield "<h2>What went wrong, and how it was handled</h2>"
     if not postmortem.troubles:
-        yield "<p>Nothing did.</p>"
+        yield "<p>Nothing went wrong.</p>"
         return
     rows = (
         (
@@ -87,7 +87,7 @@ def _incidents(postmortem: Postmortem) -> Iterator[str]:
 
 
 def _visits(postmortem: Postmortem) -> Iterator[str]:
-    yield f"<h2>Every node in order ({postmortem.visits:,} visits)</h2>"
+    yield f"<h2>Every node in order ({text.visit_count(postmortem)})</h2>"
     number = 0
     for visit in postmortem.chapters:
         if isinstance(visit, Gap):

@@ -70,7 +70,7 @@ def _incidents(postmortem: Postmortem) -> Iterator[str]:
     yield "## What went wrong, and how it was handled"
     yield ""
     if not postmortem.troubles:
-        yield "Nothing did."
+        yield "Nothing went wrong."
         yield ""
         return
     rows = (
@@ -86,7 +86,7 @@ def _incidents(postmortem: Postmortem) -> Iterator[str]:
 
 
 def _visits(postmortem: Postmortem) -> Iterator[str]:
-    yield f"## Every node in order ({postmortem.visits:,} visits)"
+    yield f"## Every node in order ({sections.visit_count(postmortem)})"
     yield ""
     number = 0
     for visit in postmortem.chapters:

@@ -246,6 +246,10 @@ def no_drawing_text(postmortem: Postmortem) -> str:
     return f"The graph has {count:,} nodes, too many for a page." if count > DRAWN else ""
 
 
+def visit_count(postmortem: Postmortem) -> str:
+    return "1 visit" if postmortem.visits == 1 else f"{postmortem.visits:,} visits"
+
+
 def values_text(value: Any) -> str:
     """Indented JSON, cut where it is too long for a page."""
     shown = redactor.redact_json(msgspec.json.encode(show(value, large=10 * WHOLE)))

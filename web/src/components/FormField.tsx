@@ -3,6 +3,7 @@ import { useId } from "react";
 import { form as messages } from "@/locales/en/form";
 import { textOf } from "@/locales/text";
 import { INSTRUCTIONS, type Section } from "@/models/form";
+import { cellError } from "./cellError";
 import { FieldControl, type Upload, isGroup } from "./FieldControl";
 import { FieldVersions } from "./FieldVersions";
 import { Markdown } from "./LazyMarkdown";
@@ -73,7 +74,7 @@ export function FormField({ section, value, error, required, readonly, onUpload,
       {readonly ? null : <FieldVersions section={section} value={value} onChange={onChange} />}
       {error ? (
         <p id={`${id}-error`} className="field-error small">
-          {error}
+          {cellError(section, error)}
         </p>
       ) : null}
     </div>

@@ -2,24 +2,21 @@
 import { form as messages } from "@/locales/en/form";
 import { textOf } from "@/locales/text";
 import type { Section } from "@/models/form";
+import { cellError } from "./cellError";
 
 const t = textOf(messages);
 
 export function FormSummary({ errors, sections }: { errors: Record<string, string>; sections: readonly Section[] }) {
   const wrong = Object.entries(errors);
   if (wrong.length === 0) return null;
-  const labels = new Map(sections.map((each) => [each.field, each.label]));
+  const known = new Map(sections.map((each) => [each.field, each]));
   return (
     <div className="conflict form-summary" role="alert">
       <p>{t("summary", { count: wrong.length })}</p>
       <ul>
         {wrong.map(([field, message]) => (
           <li key={field}>
-            {labels.has(field) ? (
-              <button type="button" className="link" onClick={() => focusField(field)}>
-                {t("summaryItem", { label: labels.get(field)!, message })}
-              </button>
-            ) : message}
+            <SummaryItem section={known.get(field)} message={message} />
           </li>
         ))}
       </ul>
@@ -27,8 +24,18 @@ export function FormSummary({ errors, sections }: { errors: Record<string, strin
   );
 }
 
+function SummaryItem({ section, message }: { section: Section | undefined; message: string }) {
+  if (section === undefined) return message;
+  const inCell = cellError(section, message);
+  return (
+    <button type="button" className="link" onClick={() => focusField(section.field)}>
+      {inCell === message ? t("summaryItem", { label: section.label, message }) : inCell}
+    </button>
+  );
+}
+
 export function focusField(field: string | undefined): void {
   if (field === undefined) return;
   const found = document.querySelector(`[data-field="${CSS.escape(field)}"]`);
-  found?.querySelector<HTMLElement>("input, select, textarea, button")?.focus();
+  (found?.querySelector<HTMLElement>("[aria-invalid=true]") ?? found?.querySelector<HTMLElement>("input, select, textarea, button"))?.focus();
 }

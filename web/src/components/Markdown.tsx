@@ -6,6 +6,7 @@ import { form as messages } from "@/locales/en/form";
 import { textOf } from "@/locales/text";
 import { plainText } from "@/models/values";
 import { Folded } from "./Folded";
+import "./values.css";
 
 const t = textOf(messages);
 const parser = new MarkdownIt("commonmark", { html: false, linkify: false }).enable(["table", "strikethrough"]);
@@ -44,7 +45,7 @@ function elementOf(token: Token, children: ReactNode[], key: number): ReactNode 
   if (token.type === "link_open") return <SafeLink key={key} href={String(token.attrGet("href") ?? "")}>{children}</SafeLink>;
   if (token.hidden || !TAGS.has(token.tag)) return <Fragment key={key}>{children}</Fragment>;
   // A heading of a text is no heading of the page.
-  if (/^h\d$/.test(token.tag)) return <p key={key} className="markdown-heading">{children}</p>;
+  if (/^h\d$/.test(token.tag)) return <p key={key} className={`markdown-heading ${token.tag}`}>{children}</p>;
   const Tag = token.tag as "p";
   return <Tag key={key}>{children}</Tag>;
 }

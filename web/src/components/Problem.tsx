@@ -3,6 +3,8 @@ import type { ReactNode } from "react";
 import { shell } from "@/locales/en/shell";
 import { textOf } from "@/locales/text";
 import { type Failure, failureOf, noteUnexpected } from "@/services/client";
+import { isReachable } from "@/services/live";
+import { isMissingPart } from "./missingPart";
 import { useTitle } from "./useTitle";
 
 const t = textOf(shell);
@@ -55,7 +57,23 @@ export function NotFound() {
   );
 }
 
+/** Only a page that is loaded anew asks for a part again; without the server nothing would be left of this one. */
+async function loadAgain(): Promise<void> {
+  if (await isReachable()) window.location.reload();
+}
+
+function MissingPart() {
+  return (
+    <Notice title={t("missingPartTitle")} hint={t("missingPartHint")} role="alert">
+      <button type="button" className="button" onClick={() => void loadAgain()}>
+        {t("retry")}
+      </button>
+    </Notice>
+  );
+}
+
 export function BrokenPart({ error, reset }: { error: unknown; reset?: () => void }) {
+  if (isMissingPart(error)) return <MissingPart />;
   // What was read last is the likeliest cause.
   noteUnexpected(error);
   const failure = failureOf(error);

@@ -442,8 +442,9 @@ function confidenceOf(schema: unknown): number | null {
   return found.length > 0 ? Math.min(...found) : null;
 }
 
+/** As the history on the server writes it. */
 export function personOf(name: string): string {
-  return name.replace(/^(user|group|role):/, "");
+  return name.replace(/^(user|group|role):/, "").replace(/^system:.*/, "Holdfast").replace(/^policy:/, "the policy ");
 }
 
 export function isObject(value: unknown): value is Record<string, unknown> {

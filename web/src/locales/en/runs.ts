@@ -106,7 +106,7 @@ export const runs = {
   movedNow: "The run has changed since you opened this. This is what would happen now.",
   readAgain: "Read again",
   editState: "Edit the state",
-  editedFork: "The lines above are what this run did.",
+  editedFork: "The lines above assume the unedited state.",
   newWay: "Path of the new run",
   newWayNothing: "The new run has no further steps.",
   stateAsJson: "State at record {number}, as JSON",

@@ -53,6 +53,8 @@ export const shell = {
   forbiddenHint: "Ask an administrator of this server for it.",
   brokenTitle: "This part of the page failed.",
   brokenHint: "The rest still works. Reload the page; if it happens again, report it.",
+  missingPartTitle: "This part of the page was not loaded.",
+  missingPartHint: "Retry loads the page again once the server answers. What you typed is kept.",
   keysTitle: "Keys",
   keysOff: "Single-letter shortcuts are off. Turn them on in Settings.",
   find: "Find",

@@ -2,6 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useSearch } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
+import { isLost } from "@/components/isLost";
 import { Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
 import { NOTHING } from "@/models/canvasSelection";
@@ -19,7 +20,7 @@ export function CodeView({ name }: { name: string }) {
   const { states, taken } = useRunStates(run);
   const marks = useMemo<Marks>(() => ({ states, taken, problems: new Map(), errors: new Set(), edgeProblems: new Set() }), [states, taken]);
   if (loaded.isPending) return <Skeleton />;
-  if (loaded.isError) return <Problem error={loaded.error} onRetry={() => void loaded.refetch()} />;
+  if (isLost(loaded)) return <Problem error={loaded.error} onRetry={() => void loaded.refetch()} />;
   return (
     <>
       <header className="editor-bar">

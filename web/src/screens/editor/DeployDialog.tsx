@@ -6,6 +6,7 @@ import { Dialog } from "@/components/Dialog";
 import { Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
 import { useAction } from "@/components/useAction";
+import { OUT } from "@/models/documentData";
 import { plainText, valueText } from "@/models/values";
 import { failureOf } from "@/services/client";
 import { type Change, type Diff, type PartDiff, type Problem as Found, brokenRuns, deployText, diffToCurrent } from "@/services/documents";
@@ -105,12 +106,18 @@ function Changes({ diff }: { diff: Diff }) {
     <section className="deploy-changes" aria-label={t("changes")}>
       <h3>{t("changes")}</h3>
       <ul>
-        {[...diff.nodes, ...diff.edges].map((each) => <Part key={each.id} part={each} />)}
+        {diff.nodes.map((each) => <Part key={each.id} part={each} />)}
+        {diff.edges.map((each) => <Part key={each.id} part={{ ...each, id: edgeText(each.id) }} />)}
         {diff.settings.length > 0 ? <Part part={{ id: t("settingsOf"), change: "changed", changes: diff.settings }} /> : null}
       </ul>
       {diff.layout.length > 0 ? <p className="muted small">{t("layoutChanges", { count: diff.layout.length })}</p> : null}
     </section>
   );
+}
+
+/** `ask:approve->paid`, as the panel of the node writes it. */
+function edgeText(id: string): string {
+  return id.replace(/^(.*):(.*?)->/, (_, source: string, port: string) => (port === OUT ? `${source} → ` : `${source} (${port}) → `));
 }
 
 function Part({ part }: { part: PartDiff }) {

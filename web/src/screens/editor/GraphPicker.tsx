@@ -1,6 +1,7 @@
 /** The graph of a version, on which nodes are picked. Loaded when it is opened; a list beside it has the same. */
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
+import { isLost } from "@/components/isLost";
 import { Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
 import { NOTHING } from "@/models/canvasSelection";
@@ -15,7 +16,7 @@ const PLAIN: Marks = { states: new Map(), taken: new Set(), problems: new Map(),
 export function GraphPicker({ flow, version, chosen, onPick }: PickerProps) {
   const loaded = useQuery({ queryKey: ["flows", "view", flow, version], queryFn: () => loadGraph(flow, version), staleTime: Number.POSITIVE_INFINITY });
   const view = useMemo(() => loaded.data && { ...loaded.data, nodes: loaded.data.nodes.map((each) => ({ ...each, isBreakpoint: chosen.includes(each.id) })) }, [loaded.data, chosen]);
-  if (loaded.isError) return <Problem error={loaded.error} onRetry={() => void loaded.refetch()} />;
+  if (isLost(loaded)) return <Problem error={loaded.error} onRetry={() => void loaded.refetch()} />;
   if (!view) return <Skeleton />;
   return (
     <div className="graph-picker">

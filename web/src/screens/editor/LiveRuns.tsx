@@ -2,6 +2,7 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useRight } from "@/app/useSession";
+import { isLost } from "@/components/isLost";
 import { Moment } from "@/components/Moment";
 import { Forbidden, Notice, Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
@@ -33,7 +34,7 @@ function Runs({ flow, shown }: { flow: string; shown: string }) {
   useChangedRuns(useRest(() => client.invalidateQueries({ queryKey: ["documents", "runs", flow] })));
   const show = (run: string) => void navigate({ to: ".", search: (old: object) => ({ ...old, run: run === shown ? undefined : run }), replace: true });
   if (runs.isPending) return <Skeleton rows={2} />;
-  if (runs.isError) return <Problem error={runs.error} onRetry={() => void runs.refetch()} />;
+  if (isLost(runs)) return <Problem error={runs.error} onRetry={() => void runs.refetch()} />;
   if (runs.data.length === 0 && shown === "") return <Notice title={t("noRuns")} hint={t("noRunsHint")} />;
   const isListed = runs.data.some((each) => each.id === shown);
   return (

@@ -1,6 +1,7 @@
 /** The settings of a node: the fields of its type, from the schema of documents. */
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
+import { isLost } from "@/components/isLost";
 import { Problem as ErrorNotice } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
 import type { Selection } from "@/models/canvasSelection";
@@ -23,7 +24,7 @@ export type SettingsProps = { edited: EditedText; view: CanvasView; problems: Pr
 export function NodeSettings({ node, edited, view, problems, isEditable, onSelect, onRemove }: SettingsProps & { node: FlowNode }) {
   const schema = useQuery({ queryKey: ["documents", "schema"], queryFn: getFlowSchema, staleTime: Number.POSITIVE_INFINITY });
   if (schema.isPending) return <Skeleton rows={4} />;
-  if (schema.isError) return <ErrorNotice error={schema.error} onRetry={() => void schema.refetch()} />;
+  if (isLost(schema)) return <ErrorNotice error={schema.error} onRetry={() => void schema.refetch()} />;
   const found = configFields(schema.data, node.type);
   const known = [...found.own, ...found.common];
   const rest = problems.filter((each) => !known.some((field) => field.name === fieldOf(each)));

@@ -2,6 +2,7 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useRight } from "@/app/useSession";
 import { Icon } from "@/components/Icon";
+import { isLost } from "@/components/isLost";
 import { Problem } from "@/components/Problem";
 import { useAction } from "@/components/useAction";
 import { useChangedRuns } from "@/live/useLive";
@@ -19,7 +20,7 @@ export function PausedRuns({ flow }: { flow: string }) {
   const acting = useAction({ mutationFn: (hold: string) => continuePaused([hold]), onSettled: refresh });
   const rows = paused.data?.shown.filter((each) => each.flow === flow) ?? [];
   const refused = acting.data?.find((each) => !each.done)?.why;
-  if (paused.isError) return <Problem error={paused.error} onRetry={() => void paused.refetch()} />;
+  if (isLost(paused)) return <Problem error={paused.error} onRetry={() => void paused.refetch()} />;
   if (rows.length === 0 && !acting.isError && !refused) return null;
   return (
     <section className="paused" aria-label={t("pausedRuns")}>

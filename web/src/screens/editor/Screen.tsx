@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useParams } from "@tanstack/react-router";
 import { useRight } from "@/app/useSession";
 import { Boundary } from "@/components/Boundary";
+import { isLost } from "@/components/isLost";
 import { Forbidden, Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
 import { useTitle } from "@/components/useTitle";
@@ -27,7 +28,7 @@ export function Screen() {
 function Loaded({ name }: { name: string }) {
   const opened = useQuery({ queryKey: ["documents", "one", name], queryFn: () => open(name), refetchOnWindowFocus: false, staleTime: Number.POSITIVE_INFINITY, gcTime: 0 });
   if (opened.isPending) return <Skeleton />;
-  if (opened.isError) return <Problem error={opened.error} onRetry={() => void opened.refetch()} />;
+  if (isLost(opened)) return <Problem error={opened.error} onRetry={() => void opened.refetch()} />;
   return <Boundary resetKey={name}>{opened.data === null ? <CodeView name={name} /> : <Workspace given={opened.data} />}</Boundary>;
 }
 

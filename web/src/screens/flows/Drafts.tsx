@@ -2,6 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { type FormEvent, useState } from "react";
+import { isLost } from "@/components/isLost";
 import { Moment } from "@/components/Moment";
 import { Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
@@ -16,7 +17,7 @@ export function Drafts() {
   const documents = useQuery({ queryKey: ["documents", "list"], queryFn: listDocuments });
   const drafts = documents.data?.filter((each) => each.savedBy !== "") ?? [];
   if (documents.isPending) return <Skeleton rows={1} />;
-  if (documents.isError) return <Problem error={documents.error} onRetry={() => void documents.refetch()} />;
+  if (isLost(documents)) return <Problem error={documents.error} onRetry={() => void documents.refetch()} />;
   if (drafts.length === 0) return null;
   return (
     <section className="panel flow-part" aria-labelledby="drafts-title">

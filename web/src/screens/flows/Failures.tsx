@@ -1,6 +1,7 @@
 /** Why runs of a flow fail and where, where they wait, and how long its nodes take. */
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
+import { isLost } from "@/components/isLost";
 import { Moment } from "@/components/Moment";
 import { Notice, Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
@@ -20,7 +21,7 @@ const LONG_ERROR = 400;
 export function Failures({ flow }: { flow: string }) {
   const failed = useQuery({ queryKey: ["flows", "failed", flow], queryFn: () => listFlowRuns(flow, ["failed"], MOST_FAILED) });
   if (failed.isPending) return <Skeleton />;
-  if (failed.isError) return <Problem error={failed.error} onRetry={() => void failed.refetch()} />;
+  if (isLost(failed)) return <Problem error={failed.error} onRetry={() => void failed.refetch()} />;
   return (
     <>
       {failed.data.length === 0 ? <Notice title={t("noFailures")} hint={t("noFailuresHint")} /> : null}
@@ -71,7 +72,7 @@ function Group({ flow, group }: { flow: string; group: FailureGroup }) {
 function NodeTable({ flow }: { flow: string }) {
   const found = useQuery({ queryKey: ["flows", "stats", flow], queryFn: () => getNodeFacts(flow) });
   if (found.isPending) return <Skeleton rows={3} />;
-  if (found.isError) return <Problem error={found.error} onRetry={() => void found.refetch()} />;
+  if (isLost(found)) return <Problem error={found.error} onRetry={() => void found.refetch()} />;
   if (!found.data || found.data.nodes.length === 0) return null;
   return (
     <section className="panel flow-part" aria-label={t("byNode")}>

@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useParams, useSearch } from "@tanstack/react-router";
 import { useRight } from "@/app/useSession";
 import { Boundary } from "@/components/Boundary";
+import { isLost } from "@/components/isLost";
 import { Forbidden, Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
 import { TabRow } from "@/components/TabRow";
@@ -37,7 +38,7 @@ function FlowPage({ name }: { name: string }) {
   const flow = useQuery({ queryKey: ["flows", "one", name], queryFn: () => getFlow(name) });
   const counts = useCounts(name);
   if (flow.isPending) return <Skeleton />;
-  if (flow.isError) return <Problem error={flow.error} onRetry={() => void flow.refetch()} />;
+  if (isLost(flow)) return <Problem error={flow.error} onRetry={() => void flow.refetch()} />;
   const tab = FLOW_TABS.find((each) => each === search.tab) ?? "graph";
   const isOfRuns = tab === "runs" || tab === "failures";
   return (

@@ -4,6 +4,7 @@ import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useState } from "react";
 import { useKeys } from "@/app/useKeys";
 import { useRight } from "@/app/useSession";
+import { isLost } from "@/components/isLost";
 import { Forbidden, Notice, Problem } from "@/components/Problem";
 import { SearchBox } from "@/components/SearchBox";
 import { Skeleton } from "@/components/Skeleton";
@@ -54,7 +55,7 @@ function FlowList() {
   const flows = useQuery({ queryKey: ["flows", "list"], queryFn: listFlows });
   useKeys([{ keys: "/", group: t("title"), label: t("search"), run: () => document.getElementById("flows-search")?.focus() }]);
   if (flows.isPending) return <Skeleton />;
-  if (flows.isError) return <Problem error={flows.error} onRetry={() => void flows.refetch()} />;
+  if (isLost(flows)) return <Problem error={flows.error} onRetry={() => void flows.refetch()} />;
   if (flows.data.length === 0) return <Notice title={t("empty")} hint={t("emptyHint")} />;
   const find = (text: string) => void navigate({ to: "/flows", search: text ? { q: text } : {} });
   const found = flows.data.filter((each) => matches(each, q));

@@ -2,6 +2,7 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { Link, useParams, useSearch } from "@tanstack/react-router";
 import { useRight } from "@/app/useSession";
+import { isLost } from "@/components/isLost";
 import { Forbidden, Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
 import { useTitle } from "@/components/useTitle";
@@ -57,8 +58,8 @@ function Loaded({ name, from }: { name: string; from: string }) {
   });
   const given = useQuery({ queryKey: ["flows", "input", from], queryFn: () => inputOf(from), enabled: from !== "", staleTime: Number.POSITIVE_INFINITY });
   if (flow.isPending || (version && schema.isPending) || (from !== "" && given.isPending)) return <Skeleton />;
-  if (flow.isError) return <Problem error={flow.error} onRetry={() => void flow.refetch()} />;
-  if (schema.isError) return <Problem error={schema.error} onRetry={() => void schema.refetch()} />;
-  if (given.isError) return <Problem error={given.error} onRetry={() => void given.refetch()} />;
+  if (isLost(flow)) return <Problem error={flow.error} onRetry={() => void flow.refetch()} />;
+  if (isLost(schema)) return <Problem error={schema.error} onRetry={() => void schema.refetch()} />;
+  if (isLost(given)) return <Problem error={given.error} onRetry={() => void given.refetch()} />;
   return <StartForm flow={flow.data} schema={schema.data ?? NOTHING} given={given.data ?? null} />;
 }

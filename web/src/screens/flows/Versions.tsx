@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useRight } from "@/app/useSession";
 import { Icon } from "@/components/Icon";
+import { isLost } from "@/components/isLost";
 import { Moment } from "@/components/Moment";
 import { Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
@@ -141,7 +142,7 @@ function Broken({ fit }: { fit: RunFit }) {
 function Deployments({ flow }: { flow: Flow }) {
   const found = useQuery({ queryKey: ["flows", "deployments", flow.name], queryFn: () => listDeployments(flow.name) });
   // Not everybody may read them, and most flows have none.
-  if (found.isError && failureOf(found.error).kind !== "forbidden") return <Problem error={found.error} onRetry={() => void found.refetch()} />;
+  if (isLost(found) && failureOf(found.error).kind !== "forbidden") return <Problem error={found.error} onRetry={() => void found.refetch()} />;
   if (!found.data || found.data.length === 0) return null;
   return (
     <section className="panel flow-part" aria-label={t("deployments")}>

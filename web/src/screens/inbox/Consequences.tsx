@@ -1,5 +1,6 @@
 /** What each option would lead to, with the values in the form: the server continues the run without doing anything. */
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { isLost } from "@/components/isLost";
 import { Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
 import { useSettled } from "@/components/useSettled";
@@ -22,7 +23,7 @@ export function Consequences({ hold, form, values }: ConsequencesProps) {
     placeholderData: keepPreviousData,
     retry: false,
   });
-  if (query.isError) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
+  if (isLost(query)) return <Problem error={query.error} onRetry={() => void query.refetch()} />;
   if (query.isPending) return <Skeleton rows={3} />;
   return (
     <section className="consequences" aria-label={t("consequences")} aria-busy={query.isFetching}>

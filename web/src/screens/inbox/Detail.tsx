@@ -4,6 +4,7 @@ import { useNavigate } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import { useKeys } from "@/app/useKeys";
 import { useSession } from "@/app/useSession";
+import { isLost } from "@/components/isLost";
 import { Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
 import { useTitle } from "@/components/useTitle";
@@ -63,7 +64,7 @@ export function Detail({ id, ...rest }: DetailProps) {
   useMissed(() => {
     for (const kind of ["hold", "history", "comments"]) void client.invalidateQueries({ queryKey: [kind, id] });
   });
-  if (hold.isError) return <Problem error={hold.error} onRetry={() => void hold.refetch()} />;
+  if (isLost(hold)) return <Problem error={hold.error} onRetry={() => void hold.refetch()} />;
   if (hold.isPending || draft.isPending) return <Skeleton rows={4} />;
   const kept = keptDraft(id, person);
   return <Loaded hold={hold.data} draft={kept ?? draft.data ?? null} unsaved={kept !== null} {...rest} />;

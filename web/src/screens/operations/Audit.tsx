@@ -16,7 +16,7 @@ import { Answered, type Column, None, Table } from "./Panel";
 import { t } from "./text";
 
 const COLUMNS: Column<AuditRecord>[] = [
-  { label: t("happened"), cell: (row) => <span className="wrapped">{partsOf(row).map((part, place) => (typeof part === "string" ? part : <Moment key={place} at={part.at} />))}</span> },
+  { label: t("happened"), cell: (row) => <span className="wrapped wide">{partsOf(row).map((part, place) => (typeof part === "string" ? part : <Moment key={place} at={part.at} />))}</span> },
   { label: t("time"), cell: (row) => <Moment at={row.at} seconds /> },
   { label: t("run"), cell: (row) => (row.run ? <Link to="/runs/$run" params={{ run: row.run }} className="code">{row.run.slice(0, 8)}</Link> : <None />) },
   { label: t("record"), cell: (row) => row.seq, isNumber: true },

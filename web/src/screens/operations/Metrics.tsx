@@ -61,7 +61,7 @@ function ChartCard({ terms, span }: { terms: ChartTerms; span: Span }) {
 
 function Drawn({ terms, metric }: { terms: ChartTerms; metric: Metric }) {
   const scheme = useScheme();
-  if (isEmpty(terms, metric)) return <p className="muted chart-empty">{t("nothingMeasured")}</p>;
+  if (isEmpty(terms, metric)) return <p className="muted chart-empty">{t(terms.name === "breaches" ? "nothingMissed" : "nothingMeasured")}</p>;
   return (
     <>
       <p className="away">{t("chartOf", { name: terms.title, latest: latest(terms, metric) })}</p>

@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import { useKeys } from "@/app/useKeys";
+import { isLost } from "@/components/isLost";
 import { Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
 import { type NodeFact, factsAt, isTaken } from "@/models/graph";
@@ -49,7 +50,7 @@ export function Graph({ run, found, point, step }: GraphProps) {
     [facts, taken, shown, navigate],
   );
   if (graph.isPending) return <Skeleton />;
-  if (graph.isError) return <Problem error={graph.error} onRetry={() => void graph.refetch()} />;
+  if (isLost(graph)) return <Problem error={graph.error} onRetry={() => void graph.refetch()} />;
   return (
     <section className="run-graph panel" aria-label={t("graph")} data-part="work">
       <div className="graph-choice">

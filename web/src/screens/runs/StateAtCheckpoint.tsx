@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { PASSING } from "@/app/query";
 import { Icon } from "@/components/Icon";
+import { isLost } from "@/components/isLost";
 import { Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
 import { Leaf } from "@/components/Value";
@@ -28,7 +29,7 @@ export function StateAtCheckpoint({ run, record, before }: StateProps) {
   const rows = useMemo(() => treeOf(now, { toggled, search, changes }), [now, toggled, search, changes]);
   const gone = useMemo(() => changes.filter((each) => each.kind === "removed"), [changes]);
   if (state.isPending) return <Skeleton rows={3} />;
-  if (state.isError) return <UnreadableState error={state.error} onRetry={() => void state.refetch()} />;
+  if (isLost(state)) return <UnreadableState error={state.error} onRetry={() => void state.refetch()} />;
   const toggle = (path: string) => setToggled((old) => (old.has(path) ? new Set([...old].filter((each) => each !== path)) : new Set([...old, path])));
   return (
     <section className="panel state" aria-label={t("state")}>

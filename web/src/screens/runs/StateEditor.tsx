@@ -2,6 +2,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useMemo, useRef, useState } from "react";
 import { FormFields } from "@/components/FormFields";
+import { isLost } from "@/components/isLost";
 import { Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
 import { sectionsForm } from "@/models/form";
@@ -26,7 +27,7 @@ export function StateEditor({ run, record, ...edited }: EditorProps) {
     return <button type="button" className="button" onClick={() => setOpen(true)}>{t("editState")}</button>;
   }
   if (state.isPending) return <Skeleton rows={2} />;
-  if (state.isError) return <Problem error={state.error} onRetry={() => void state.refetch()} />;
+  if (isLost(state)) return <Problem error={state.error} onRetry={() => void state.refetch()} />;
   return <Editor record={record} before={stateOf(state.data.state)} {...edited} />;
 }
 

@@ -2,6 +2,7 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useRight, useSession } from "@/app/useSession";
 import { AbsenceForm } from "@/components/AbsenceForm";
+import { isLost } from "@/components/isLost";
 import { Moment } from "@/components/Moment";
 import { Forbidden, Notice, Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
@@ -18,7 +19,7 @@ export function Absence() {
   const own = useQuery({ queryKey: OWN, queryFn: getOwnAbsence, enabled: directory === "store" });
   if (directory !== "store") return <Notice title={t("unusedDirectory")} hint={t("unusedDirectoryHint", { directory })} />;
   if (own.isPending) return <Skeleton rows={2} />;
-  if (own.isError) return <Problem error={own.error} onRetry={() => void own.refetch()} />;
+  if (isLost(own)) return <Problem error={own.error} onRetry={() => void own.refetch()} />;
   if (own.data === null) return <Notice title={t("notListed")} hint={t("notListedHint")} />;
   if (!mayWrite) return <Forbidden right="holds:write" />;
   return own.data.away ? <Current away={own.data.away} /> : <Begin />;

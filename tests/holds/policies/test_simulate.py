@@ -160,6 +160,44 @@ def test_simulate_lists_what_would_differ(
     assert {"field": "outcome", "was": "reject", "would_be": "approve"} in other["differences"]
 
 
+@pytest.mark.covers("HOLD-POL-04")
+def test_simulate_names_rules_that_matched_nothing(
+    tmp_path: Path, store: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "rules.toml"
+    file.write_text(
+        f"""{RULES}
+[[rules]]
+name = "two people"
+when = "flow == 'refnud'"
+approval = {{mode = "quorum", need = 2}}
+"""
+    )
+    assert cli(["policy", "simulate", str(file), "--store", store]) == 0
+    assert "These rules matched none of the decisions: two people." in capsys.readouterr().out
+
+
+@pytest.mark.covers("HOLD-POL-04", "HOLD-POL-01", "SAFE-CHECK-16")
+@pytest.mark.parametrize(
+    ("when", "problem"),
+    [
+        ("prioritty == 'high'", "'prioritty' is no fact; did you mean 'priority'?"),
+        ("flows == 'refund'", "'flows' is no fact; did you mean 'flow'?"),
+        ("priority == 'urgent'", "`priority` is never 'urgent'"),
+        ("amount > 5 and priority in ['high', 'hihg']", "`priority` is never 'hihg'"),
+        ("context.flows == 'refund' and amount > 5", None),
+        ("priority in ['high', 'critical'] and flow == 'refund'", None),
+    ],
+)
+def test_check_finds_a_condition_that_never_holds_because_a_fact_is_misspelt(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], when: str, problem: str | None
+) -> None:
+    file = tmp_path / "rules.toml"
+    file.write_text(RULES.replace("amount < 50", when))
+    assert cli(["policy", "check", str(file)]) == (2 if problem else 0)
+    assert (problem or "nothing wrong") in capsys.readouterr().out
+
+
 @pytest.mark.covers("HOLD-POL-04", "HOLD-POL-01")
 def test_check_lists_every_problem(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     good, bad = tmp_path / "good.toml", tmp_path / "bad.toml"

@@ -17,6 +17,7 @@ RULES = {
     "name": "p",
     "rules": [
         {"name": "odd", "assign": "grp:finance"},
+        {"name": "misspelt", "when": "prioritty == 'high'", "assign": "role:cfo"},
         {"name": "two", "approval": {"mode": "quorum", "need": 2}},
     ],
 }
@@ -30,6 +31,6 @@ async def test_policy_of_an_older_release_stays_in_force_and_is_refused_when_it_
     body = msgspec.json.encode(RULES)
     await store.put_document(Document(tenant="default", kind=KIND, name="p", body=body))
     (policy,) = await stored_policies(store, "default")
-    assert [rule.name for rule in policy.rules] == ["odd", "two"]
+    assert [rule.name for rule in policy.rules] == ["odd", "misspelt", "two"]
     with pytest.raises(PolicyInvalidError, match="'grp' is no kind of assignee"):
         await put_policy(store, "default", RULES, by="user:ann")

@@ -162,6 +162,7 @@ async def simulate_file(file: str, past: SimulationOptions, *, store: str | None
         print_json(done)
     else:
         _print_simulation(done)
+        _print_unmatched(policy, done)
     return Exit.ok
 
 
@@ -234,6 +235,13 @@ def _print_simulation(done: Simulation) -> None:
             f"{done.automatic} would be decided without a person: "
             f"{done.agreeing} as people decided, {done.overturned} against it."
         )
+
+
+def _print_unmatched(policy: Policy, done: Simulation) -> None:
+    """A rule with a misspelt flow or field matches nothing."""
+    names = [rule.name for rule in policy.rules if f"{policy.name}/{rule.name}" not in done.rules]
+    if names and done.looked_at:
+        print_line(f"These rules matched none of the decisions: {', '.join(names)}.")
 
 
 def _rows(each: Replayed) -> list[tuple[str, ...]]:

@@ -10,15 +10,19 @@ import msgspec
 from holdfast.errors import HoldfastError, PolicyInvalidError
 from holdfast.holds.permissions.assignees import parse_assignee
 from holdfast.holds.policies.deadlines import read_on_timeout
+from holdfast.holds.policies.facts import NAMES
 from holdfast.holds.policies.judge import Judges
 from holdfast.holds.policies.rules import Rule
-from holdfast.model.expressions import compile_expr
+from holdfast.model.expressions import ExprSyntaxError, compile_expr
+from holdfast.model.expressions.nodes import Comparison, Items, Literal, Name, Node, children_of
 from holdfast.model.hold_declaration import exclusion_word_fault, kind_fault
 from holdfast.types.duration import parse_duration, parse_length
 from holdfast.types.terms import PRIORITIES, ApprovalTerms
 from holdfast.types.text import clean_text
 
 MODES: Final = ("any", "quorum", "sequential")
+NEAR: Final = 0.85
+"""How similar a name is to a fact, from which it counts as misspelt."""
 
 
 class PolicyFault(msgspec.Struct, frozen=True):
@@ -55,12 +59,13 @@ def invalid(name: str, faults: Iterable[PolicyFault]) -> PolicyInvalidError:
 
 
 def faults_in(name: str, rules: Sequence[Rule], judges: Judges | None, *, written: bool) -> list[PolicyFault]:
-    """`judges`: those that the rules may name; None: not checked. `written`: also names of an unknown kind,
-    which older releases stored: with an error, none of the rules there would be in force."""
+    """`judges`: those that the rules may name; None: not checked. `written`: also names of an unknown kind
+    and misspelt conditions, which older releases stored: with an error, none of the rules there would be in
+    force."""
     found = [] if name and "/" not in name else [PolicyFault("", "name", "it needs a name without '/'")]
     seen: set[str] = set()
     for place, rule in enumerate(rules):
-        faults = [*_faults(rule), *(_kind_faults(rule) if written else ())]
+        faults = [*_faults(rule), *((*_kind_faults(rule), *_condition_faults(rule)) if written else ())]
         if judges is not None and rule.judge is not None and rule.judge not in judges:
             known = ", ".join(sorted(judges)) or "none"
             faults.append(("judge", f"the judge {rule.judge!r} does not exist; known: {known}"))
@@ -98,6 +103,36 @@ def _kind_faults(rule: Rule) -> Iterator[tuple[str, str]]:
     }
     for field, texts in named.items():
         yield from ((field, fault) for text in texts if (fault := kind_fault(text)) is not None)
+
+
+def _condition_faults(rule: Rule) -> Iterator[tuple[str, str]]:
+    """What is no fact is looked up in the context, where a misspelt fact is never found."""
+    from difflib import get_close_matches
+
+    try:
+        found = compile_expr(rule.when) if isinstance(rule.when, str) and rule.when else None
+    except ExprSyntaxError:
+        return  # reported
+    if found is None:
+        return
+    for name in sorted({path[0] for path in found.names} - set(NAMES)):
+        near = get_close_matches(name, NAMES, n=1, cutoff=NEAR)
+        if near:
+            own = f"write context.{name} if it is a field of the context"
+            yield "when", f"{name!r} is no fact; did you mean {near[0]!r}? ({own})"
+    for text in sorted({each for each in _compared_with(found.node, "priority") if each not in PRIORITIES}):
+        yield "when", f"`priority` is never {text!r}; it is one of {', '.join(PRIORITIES)}"
+
+
+def _compared_with(node: Node, fact: str) -> Iterator[str]:
+    """The texts that a fact is compared with."""
+    if isinstance(node, Comparison) and Name((fact,)) in (node.left, node.right):
+        for side in (node.left, node.right):
+            for each in side.items if isinstance(side, Items) else (side,):
+                if isinstance(each, Literal) and isinstance(each.value, str):
+                    yield each.value
+    for child in children_of(node):
+        yield from _compared_with(child, fact)
 
 
 def _automatic_faults(rule: Rule) -> Iterator[tuple[str, str]]:

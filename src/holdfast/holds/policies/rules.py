@@ -12,7 +12,9 @@ import msgspec
 
 from holdfast.errors import MissingNameError, NotComparableError
 from holdfast.holds.policies.facts import resolver_of
-from holdfast.model.expressions import Expr, Resolve, compile_expr
+from holdfast.model.expressions import Expr, Resolve, compile_expr, truthy
+from holdfast.model.expressions.compile import closure
+from holdfast.model.expressions.nodes import AllOf, AnyOf, Node, Not
 from holdfast.model.user_code.boundary import call_plain
 from holdfast.telemetry import log
 from holdfast.types.terms import ApprovalTerms, Rung
@@ -69,8 +71,9 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def matches(self, facts: Mapping[str, Any]) -> bool:
         """A condition that cannot be evaluated does not match, except in a rule that certain people must
         decide: who starts a run with a text for an amount must not lead around it. Raises nothing. A name
-        that the hold does not have is false in a comparison, except in a rule that decides without a person:
-        it does not match."""
+        that the hold does not have is false in a comparison, except in a rule that decides without a person,
+        which does not match, and in one that certain people must decide and that names the flow or node,
+        which applies."""
         if self.when is None:
             return True
         try:
@@ -104,7 +107,28 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         try:
             return expression.evaluate(resolve)
         except MissingNameError:
-            return expression.lenient(resolve)
+            if not any(path[0] in _NARROWED for path in expression.names):
+                return expression.lenient(resolve)  # a rule about many flows: most holds lack the name
+            # It is about this flow or node, so the name may be misspelt: it applies if it could hold.
+            return _may_hold(expression.node, resolve) is not False
+
+
+_NARROWED: Final = frozenset({"flow", "node"})
+
+
+def _may_hold(node: Node, resolve: Resolve) -> bool | None:
+    """None: that depends on names that are missing. Raises NotComparableError."""
+    if isinstance(node, Not):
+        found = _may_hold(node.operand, resolve)
+        return None if found is None else not found
+    if isinstance(node, (AllOf, AnyOf)):
+        ends = isinstance(node, AnyOf)  # what one operand alone decides
+        each = [_may_hold(operand, resolve) for operand in node.operands]
+        return ends if ends in each else None if None in each else not ends
+    try:
+        return truthy(closure(node)(resolve))
+    except MissingNameError:
+        return None
 
 
 @lru_cache(maxsize=1024)

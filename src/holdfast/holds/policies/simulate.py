@@ -89,7 +89,7 @@ async def simulate(
         not_type=tuple(sorted(UNTOUCHED)),
         live=False,
     )
-    governing, rails = PolicySelector(store, policies), guardrails or Guardrails()
+    governing, rails = PolicySelector(store, policies, complete=False), guardrails or Guardrails()
     replayed = [
         await replay(
             row, await governing.of(row.tenant, row.deployment), rails, await _left_to_people(store, row)

@@ -44,7 +44,8 @@ def validate(
     view = ValidationView(spec, facts, values)
     for rule in _RULES:
         rule(view)
-    if view.facts.unread_asks or any(_may_ask(node, view.facts) for node in spec.nodes):
+    slips = view.facts.unread_asks or view.facts.question_slips
+    if slips or any(_may_ask(node, view.facts) for node in spec.nodes):
         # Loaded by the first flow that asks people.
         from holdfast.model.checks.other_options import check_other_options
         from holdfast.model.checks.shown_fields import check_shown_fields

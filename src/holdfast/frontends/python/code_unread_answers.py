@@ -15,7 +15,7 @@ def unread_asks(
     tree: ast.AST, is_context: Callable[[ast.expr], bool], chooses: Callable[[ast.Call], bool]
 ) -> tuple[int, ...]:
     """Their lines. `chooses`: whether a question has several options."""
-    acts = [node.lineno for node in _calls(tree, "step", is_context) if _acts(node)]
+    acts = [node.lineno for node in calls(tree, "step", is_context) if acts_outside(node)]
     read = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
     found: list[int] = []
     for node in ast.walk(tree):
@@ -33,14 +33,18 @@ def unread_asks(
     return tuple(found)
 
 
-def _calls(tree: ast.AST, name: str, is_context: Callable[[ast.expr], bool]) -> Iterator[ast.Call]:
+def asks(tree: ast.AST, is_context: Callable[[ast.expr], bool]) -> bool:
+    return any(True for _ in calls(tree, "ask", is_context))
+
+
+def calls(tree: ast.AST, name: str, is_context: Callable[[ast.expr], bool]) -> Iterator[ast.Call]:
     for node in ast.walk(tree):
         called = node.func if isinstance(node, ast.Call) else None
         if isinstance(called, ast.Attribute) and called.attr == name and is_context(called.value):
             yield cast("ast.Call", node)
 
 
-def _acts(step: ast.Call) -> bool:
+def acts_outside(step: ast.Call) -> bool:
     """Without an effect, or with one that is not shown, it counts as one that acts."""
     effect = next((each.value for each in step.keywords if each.arg == "effect"), None)
     return not (isinstance(effect, ast.Constant) and effect.value in _HARMLESS)

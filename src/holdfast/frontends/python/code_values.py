@@ -33,9 +33,9 @@ from holdfast.frontends.python.code_tests import (
     looked_into,
     matched,
 )
-from holdfast.frontends.python.code_unread_answers import unread_asks
+from holdfast.frontends.python.code_unread_answers import asks, unread_asks
 from holdfast.frontends.python.functions import context_name
-from holdfast.model.checks.names import TRUTH, CodeComparison, CodeValue
+from holdfast.model.checks.names import TRUTH, CodeComparison, CodeValue, QuestionSlip
 from holdfast.model.checks.value_sets import (
     PART_METHODS,
     UNKNOWN,
@@ -142,6 +142,14 @@ class CodeFacts:
             return is_decided(found) and len(found) > 1
 
         return unread_asks(self._tree, self.is_context, chooses)
+
+    @cached_property
+    def question_slips(self) -> tuple[QuestionSlip, ...]:
+        if self._tree is None or self._context is None or not asks(self._tree, self.is_context):
+            return ()
+        from holdfast.frontends.python.code_question_slips import question_slips
+
+        return question_slips(self._tree, self.is_context)
 
     @cached_property
     def comparisons(self) -> tuple[CodeComparison, ...]:

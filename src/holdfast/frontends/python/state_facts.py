@@ -50,6 +50,7 @@ def state_facts(
         reads={name: each.reads for name, each in code.items()},
         route_reads=route_reads,
         unread_asks={name: each.unread_asks for name, each in code.items() if each.unread_asks},
+        question_slips={name: each.question_slips for name, each in code.items() if each.question_slips},
         children=children,
     )
 

@@ -46,6 +46,14 @@ class CodeComparison(msgspec.Struct, frozen=True, kw_only=True):
     shared: bool = False  # of a function that is given values: it may compare others, too
 
 
+class QuestionSlip(msgspec.Struct, frozen=True):
+    """What weakens an approval in the code of a script."""
+
+    rule: str
+    message: str
+    fix: str
+
+
 class StateFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What the code says about the state, and a stored graph does not.
 
@@ -55,7 +63,8 @@ class StateFacts(msgspec.Struct, frozen=True, kw_only=True):
     `outcomes`: the words of its own that a node ends with, if its code shows them. `conditions`: by node the
     expressions that its code evaluates, each with what it is called. `reads`: by node the names in its code,
     None if it may read any field; `route_reads`: of the functions that choose its edges. `unread_asks`: by
-    node the lines of questions whose answer its code does not read. `children`: the same for sub-flows.
+    node the lines of questions whose answer its code does not read; `question_slips`: what weakens them.
+    `children`: the same for sub-flows.
     """
 
     types: Mapping[str, Any] = {}
@@ -69,6 +78,7 @@ class StateFacts(msgspec.Struct, frozen=True, kw_only=True):
     reads: Mapping[str, frozenset[str] | None] = {}
     route_reads: Mapping[str, frozenset[str] | None] = {}
     unread_asks: Mapping[str, tuple[int, ...]] = {}
+    question_slips: Mapping[str, tuple[QuestionSlip, ...]] = {}
     children: Mapping[str, StateFacts] = {}
 
 

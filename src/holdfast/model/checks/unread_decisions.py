@@ -40,6 +40,9 @@ def check_decisions(view: ValidationView) -> None:
             node=name,
             fix="test it before the step that acts: if reply.decision == 'approve'",
         )
+    for name, slips in view.facts.question_slips.items():
+        for slip in slips:
+            view.warn(slip.rule, slip.message, node=name, fix=slip.fix)
     holds = [node for node in view.nodes.values() if _asks_for_approval(node)]
     search = DecisionSearch(view)
     for node in view.nodes.values():

@@ -34,6 +34,13 @@ _GUARDS: Final = (
 """Without them somebody is not asked, a failure is not seen, or more is allowed than was meant."""
 _PLACED: Final = _OF_GATES | {"goal_gate", APPROVAL}
 """Those that are likely to be written where they have no effect."""
+_OF_HOLDS: Final = frozenset(
+    {"approval", "approvals", "approvers", "need", "quorum", "veto", "four_eyes", "step_up", "strict_assignee"}
+)  # fmt: skip
+"""Guards of the holds of flows, which gates do not have."""
+_PREFIX: Final = "human."
+_PREFIXED: Final = _OF_HOLDS | {"of", "mode", "votes", "voters", "strict", "distinct_people", "links"}
+"""Bare, other tools may use these for something else."""
 _EXPRESSION: Final = re.compile(r"[=<>&|!]")
 
 
@@ -81,6 +88,7 @@ def guard_places(view: RuleContext) -> Iterator[Diagnostic]:
                 yield view.at(
                     "guard_places", ERROR, what, f"{key} has no effect on {where}", key=key, fix=fix
                 )
+    yield from _guards_of_holds(view)
     for stage in view.of_kind("tool"):
         # Of a block of defaults it is that of the models in it.
         if APPROVAL in stage.explicit and approvals_in(stage.text(APPROVAL)):
@@ -93,6 +101,19 @@ def guard_places(view: RuleContext) -> Iterator[Diagnostic]:
         if "fail_closed" in stage.explicit and stage.flag("fail_closed") and not stage.flag("goal_gate"):
             message = f"fail_closed has no effect on {stage.id}, which is no goal gate"
             yield view.at("guard_places", ERROR, stage, message, key="fail_closed", fix="add goal_gate=true")
+
+
+def _guards_of_holds(view: RuleContext) -> Iterator[Diagnostic]:
+    gates = {stage.id for stage in view.of_kind(_GATE)}
+    for key in sorted(view.uses):
+        bare = key.removeprefix(_PREFIX)
+        if key in KNOWN or bare not in (_OF_HOLDS if bare == key else _PREFIXED):
+            continue
+        for what in view.uses[key]:
+            if isinstance(what, Stage) and what.id in gates:
+                message = f"{key} has no effect on gate {what.id}: one person decides it, whoever may"
+                fix = "use human.assignee and human.excluded, a second gate, or a policy (approval)"
+                yield view.at("guard_places", ERROR, what, message, key=key, fix=fix)
 
 
 def shape_known(view: RuleContext) -> Iterator[Diagnostic]:

@@ -35,7 +35,8 @@ _GUARDS: Final = (
 _PLACED: Final = _OF_GATES | {"goal_gate", APPROVAL}
 """Those that are likely to be written where they have no effect."""
 _OF_HOLDS: Final = frozenset(
-    {"approval", "approvals", "approvers", "need", "quorum", "veto", "four_eyes", "step_up", "strict_assignee"}
+    {"approval", "approvals", "approvers", "need", "quorum", "veto", "four_eyes", "step_up",
+     "strict_assignee"}
 )  # fmt: skip
 """Guards of the holds of flows, which gates do not have."""
 _PREFIX: Final = "human."

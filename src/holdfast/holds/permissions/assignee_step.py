@@ -10,10 +10,11 @@ from holdfast.errors import DirectoryUnavailableError
 from holdfast.holds.directory.base import Directory
 from holdfast.holds.permissions.actor import starter_memberships
 from holdfast.holds.permissions.assignees import DELEGATED, parse_assignee, route
+from holdfast.model.hold_declaration import EXCLUDABLE
 from holdfast.telemetry import log
 from holdfast.types.hold import HoldFacts, NewHold
 from holdfast.types.schedule import person_behind
-from holdfast.types.terms import ApprovalTerms
+from holdfast.types.terms import ApprovalTerms, Assignee
 
 NO_STARTER: Final = "no initiator is excluded, because the starter of the run is not known (started_by)"
 
@@ -46,13 +47,33 @@ class AssigneeStep:
         starter_in = await self._starter_in(facts)
         if starter_in is not None:
             starter_in = (*(hold.terms.starter_in or ()), *starter_in)
+        warnings = [*hold.terms.warnings, *([NO_STARTER] if _lacks_starter(hold, facts) else [])]
         terms = msgspec.structs.replace(
             hold.terms,
             also_for=_also_for(hold.terms.approval),
             starter_in=hold.terms.starter_in if starter_in is None else starter_in,
-            warnings=(*hold.terms.warnings, *([NO_STARTER] if _lacks_starter(hold, facts) else [])),
+            warnings=(*warnings, *await self._unknown_exclusions(hold, facts.tenant)),
         )
         return msgspec.structs.replace(hold, terms=terms, **known)
+
+    async def _unknown_exclusions(self, hold: NewHold, tenant: str) -> list[str]:
+        """Groups and roles that exclude nobody: a misspelt key, perhaps."""
+        named = dict.fromkeys((*hold.terms.approval.exclude, *hold.terms.excluded))
+        seats = [parse_assignee(text) for text in named if text not in EXCLUDABLE]
+        return [
+            f"{each} excludes nobody: the directory does not have it"
+            for each in seats
+            if await self._is_unknown(each, tenant)
+        ]
+
+    async def _is_unknown(self, who: Assignee, tenant: str) -> bool:
+        if self._directory is None or who.type not in ("group", "role"):
+            return False  # a person is excluded by name
+        ask = self._directory.group if who.type == "group" else self._directory.role
+        try:
+            return await ask(tenant, who.value) is None
+        except DirectoryUnavailableError:
+            return False
 
     async def _starter_in(self, facts: HoldFacts) -> tuple[str, ...] | None:
         try:

@@ -82,7 +82,11 @@ def placed_of(row: HoldRow, now: int) -> str:
 
 
 def why_of(row: HoldRow) -> str:
-    """Why it has this assignee: a rule, the flow, or an escalation."""
+    """Why it has this assignee: a rule, the flow, or an escalation; and what its rules could not do."""
+    return "; ".join((_assigned_by(row), *row.terms.warnings))
+
+
+def _assigned_by(row: HoldRow) -> str:
     whom = assignee_of(row)
     if row.assignee_type == "unrouted":
         return f"unassigned{': ' + row.assignee_reason if row.assignee_reason else ''}"

@@ -1,0 +1,36 @@
+"""A hold says which of its exclusions exclude nobody."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.api.office import office_of
+
+pytestmark = [pytest.mark.anyio, pytest.mark.covers("SAFE-CHECK-16")]
+GROUP = "group:tradrs excludes nobody: the directory does not have it"
+STARTER = "no initiator is excluded, because the starter of the run is not known (started_by)"
+
+
+@pytest.mark.parametrize(
+    ("exclude", "started_by", "said"),
+    [
+        (["group:tradrs"], "user:ada", [GROUP]),
+        (["group:tradrs", "initiator"], None, [STARTER, GROUP]),
+        (["group:traders", "role:cfo", "user:nobody", "initiator"], "user:ada", []),
+    ],
+)
+async def test_hold_names_an_excluded_group_that_the_directory_does_not_have(
+    exclude: list[str], started_by: str | None, said: list[str]
+) -> None:
+    async with office_of() as office:
+        hold = await office.asks(
+            assignee="group:finance", approval={"exclude": exclude}, started_by=started_by
+        )
+        shown = await office.ask("kim-admin", "GET", f"/v1/holds/{hold.id}")
+    assert shown["why"] == "; ".join(("flow refund asks group:finance", *said))
+
+
+async def test_excluded_groups_are_not_looked_up_without_a_directory() -> None:
+    async with office_of(directory=None) as office:
+        hold = await office.asks(assignee="group:finance", approval={"exclude": ["group:tradrs"]})
+    assert hold.terms.warnings == ()

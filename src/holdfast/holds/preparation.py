@@ -82,6 +82,12 @@ class HoldPreparation:
     def has_policies(self) -> bool:
         return "policies" in self._steps
 
+    @property
+    def rules(self) -> list[str]:
+        """What this instance knows of rules and people, for a comparison with others."""
+        found = (getattr(step, "rules", None) for step in self._steps.values())
+        return sorted(text for listed in found if listed is not None for text in listed())
+
     def has_judge(self, name: str) -> bool:
         """Whether the instance has a judge of that name."""
         step = self._steps.get("shadow")

@@ -23,6 +23,10 @@ class BlockedEntity(msgspec.Struct, frozen=True, kw_only=True):
     since: int
 
 
+HOLD_RULES: Final = "holds:"
+"""Before what a worker knows of policies and people, among its `offers`."""
+
+
 class WorkerRow(msgspec.Struct, frozen=True, kw_only=True):
     """A worker as of its last heartbeat. `incarnation` distinguishes two processes that use one name."""
 

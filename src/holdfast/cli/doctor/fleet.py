@@ -15,7 +15,7 @@ from holdfast.runs.service import RunService
 from holdfast.runs.unserved import find_unserved, how_to_get, missing_requirements
 from holdfast.store.rows import RunRow
 from holdfast.types.clock import MICROS, iso
-from holdfast.types.fleet import FleetFigures, WorkerRow
+from holdfast.types.fleet import HOLD_RULES, FleetFigures, WorkerRow
 from holdfast.types.human_time import ago, human_duration
 from holdfast.types.ids import RunId
 from holdfast.types.status import RunStatus
@@ -31,6 +31,7 @@ async def fleet_findings(service: RunService) -> AsyncIterator[Finding]:
     if alive:
         yield _releases(alive)
         yield _clocks(alive)
+        yield _hold_rules(alive)
         yield await _entities(service, alive, now)
     figures = await service.store.fleet_figures(ages=())
     yield _waits(figures, alive)
@@ -175,6 +176,24 @@ def _clocks(alive: list[WorkerRow]) -> Finding:
         else f"the clocks of {len(wrong)} workers are wrong",
         "set it by NTP: the runtime uses the store's time, but handlers see the clock of their machine",
         few(about),
+    )
+
+
+def _hold_rules(alive: list[WorkerRow]) -> Finding:
+    """A worker that was not given the policies opens holds without them."""
+    known = {
+        row.name: sorted(each.removeprefix(HOLD_RULES) for each in row.offers if each.startswith(HOLD_RULES))
+        for row in alive
+        if HOLD_RULES in row.offers
+    }
+    if len(set(map(tuple, known.values()))) < 2:
+        return Finding("hold rules", OK, "all workers have the same policies, and a directory or none")
+    return Finding(
+        "hold rules",
+        WARN,
+        "workers open holds with different policies or people: which rules apply depends on the worker",
+        "give all of them the same policies and directory (HOLDFAST_POLICIES, HOLDFAST_DIRECTORY)",
+        few([f"{name}: {', '.join(filter(None, texts)) or 'none'}" for name, texts in sorted(known.items())]),
     )
 
 

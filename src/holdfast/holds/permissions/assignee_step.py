@@ -26,6 +26,9 @@ class AssigneeStep:
     def __init__(self, directory: Directory | None = None) -> None:
         self._directory = directory
 
+    def rules(self) -> list[str]:
+        return [] if self._directory is None else ["a directory"]
+
     def concerns(self, hold: NewHold, facts: HoldFacts) -> bool:
         if hold.type == "debug_breakpoint":
             return False

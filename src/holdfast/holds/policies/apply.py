@@ -30,6 +30,11 @@ class PolicyStep:
         self.book = book
         self.store = store
 
+    def rules(self) -> list[str]:
+        """The policies that it applies, for other workers to compare."""
+        stored = ["policies of the store"] if self.book.stored is not None else []
+        return [*(f"policy {each.name}" for each in self.book.fixed), *stored]
+
     def concerns(self, hold: NewHold, facts: HoldFacts) -> bool:
         return hold.type not in UNTOUCHED
 

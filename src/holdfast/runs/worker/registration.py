@@ -22,7 +22,7 @@ from holdfast.errors import StoreError, StoreMovedError, WorkerNameTakenError
 from holdfast.runs.worker.served_versions import offers_of
 from holdfast.telemetry import log
 from holdfast.types.clock import MICROS, SharedClock, SystemClock, to_datetime
-from holdfast.types.fleet import WorkerRow
+from holdfast.types.fleet import HOLD_RULES, WorkerRow
 from holdfast.types.ids import new_id
 
 if TYPE_CHECKING:
@@ -207,7 +207,7 @@ class WorkerRegistration:
             ended=ended,
             records_per_second=self._pace.records,
             ended_per_second=self._pace.ended,
-            offers=tuple(sorted(offers_of(worker.runtime))),
+            offers=(*sorted(offers_of(worker.runtime)), *_rules_of(worker)),
             lacking=tuple(sorted(worker.served.lacking)),
             blocked=tuple(worker.runtime.blocked.values()),
             unstored=dict(list(worker.runtime.recorder.unstored.items())[:MOST_UNSTORED]),
@@ -221,6 +221,11 @@ class WorkerRegistration:
 
 
 @cache
+def _rules_of(worker: RunWorker) -> list[str]:
+    """The first word says that it tells them: a worker of an earlier release does not."""
+    return [HOLD_RULES, *(HOLD_RULES + text for text in worker.runtime.preparer.preparation.rules)]
+
+
 def _place() -> str:
     """The machine, its boot and the container that our process ids belong to."""
     try:

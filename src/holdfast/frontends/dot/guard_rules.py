@@ -112,7 +112,7 @@ def _guards_of_holds(view: RuleContext) -> Iterator[Diagnostic]:
             continue
         for what in view.uses[key]:
             if isinstance(what, Stage) and what.id in gates:
-                message = f"{key} has no effect on gate {what.id}: one person decides it, whoever may"
+                message = f"{key} has no effect on gate {what.id}: one person decides it"
                 fix = "use human.assignee and human.excluded, a second gate, or a policy (approval)"
                 yield view.at("guard_places", ERROR, what, message, key=key, fix=fix)
 

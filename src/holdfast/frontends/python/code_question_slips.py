@@ -27,7 +27,7 @@ _DATA: Final = ("data", "response_data")
 IsContext = Callable[[ast.expr], bool]
 
 
-class Question(msgspec.Struct, frozen=True):
+class AskCall(msgspec.Struct, frozen=True):
     """A `ctx.ask` with several options. `name`: the variable that gets its answer."""
 
     call: ast.Call
@@ -61,7 +61,7 @@ def question_slips(tree: ast.AST, is_context: IsContext) -> tuple[QuestionSlip, 
     return tuple(found)
 
 
-def _questions(tree: ast.AST, is_context: IsContext) -> list[Question]:
+def _questions(tree: ast.AST, is_context: IsContext) -> list[AskCall]:
     names = {
         id(node.value.value): target.id
         for node in ast.walk(tree)
@@ -69,10 +69,10 @@ def _questions(tree: ast.AST, is_context: IsContext) -> list[Question]:
         for target in node.targets[:1]
         if isinstance(target, ast.Name)
     }
-    return [Question(call, names.get(id(call))) for call in calls(tree, "ask", is_context)]
+    return [AskCall(call, names.get(id(call))) for call in calls(tree, "ask", is_context)]
 
 
-def _terms(asked: Question) -> Iterator[QuestionSlip]:
+def _terms(asked: AskCall) -> Iterator[QuestionSlip]:
     line, assignee = asked.call.lineno, asked.given("assignee")
     fault = kind_fault(assignee) if isinstance(assignee, str) else None
     if fault is not None:
@@ -94,7 +94,7 @@ def _terms(asked: Question) -> Iterator[QuestionSlip]:
 
 
 def _either_way(
-    tree: ast.AST, asked: Question, acts: list[int], is_context: IsContext
+    tree: ast.AST, asked: AskCall, acts: list[int], is_context: IsContext
 ) -> Iterator[QuestionSlip]:
     """`if reply.decision == "reject": log(...)`, and what acts follows: the test decides nothing."""
     tests = [node for node in ast.walk(tree) if isinstance(node, ast.If) and _names(node.test, asked.name)]
@@ -119,7 +119,7 @@ def _names(node: ast.AST, name: str | None) -> bool:
     return any(isinstance(each, ast.Name) and each.id == name for each in ast.walk(node))
 
 
-def _form(tree: ast.AST, asked: Question) -> Iterator[QuestionSlip]:
+def _form(tree: ast.AST, asked: AskCall) -> Iterator[QuestionSlip]:
     """A field of the form is read where it was before the question, and the form is not."""
     form = asked.given("form")
     fields: Any = form.get("properties") if isinstance(form, dict) else None  # type: ignore[reportUnknownMemberType]
@@ -138,7 +138,7 @@ def _form(tree: ast.AST, asked: Question) -> Iterator[QuestionSlip]:
         yield QuestionSlip("form-unread", text, f"read what was filled in: {asked.name}.data")
 
 
-def _is_old(node: ast.Attribute, asked: Question, fields: Any) -> bool:
+def _is_old(node: ast.Attribute, asked: AskCall, fields: Any) -> bool:
     return node.attr in fields and isinstance(node.value, ast.Name) and node.lineno > asked.call.lineno
 
 

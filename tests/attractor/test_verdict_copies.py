@@ -112,12 +112,14 @@ async def test_an_agent_that_reports_what_it_repeats_in_its_stream(
         ("success", "v2222222", False),
         ("success", "v3333333", False),
         ("fail", "v1111111", True),
-        ("fail", "v2222222", False),  # another stage's
+        ("fail", "v2222222", True),  # in its own words, with the id of another stage
         ("fail", "v3333333", True),  # of nobody: a mistake in the id
+        ("success", "v4444444", True),  # the same, with the id of an earlier visit of the stage
     ],
 )
 def test_whose_a_verdict_is_says_its_id(outcome: str, given: str, counts: bool) -> None:
-    request = VerdictRequest(id="v1111111", asked=block(outcome="success", verdict_id="v2222222"))
+    asked = block(outcome="success", verdict_id="v2222222")
+    request = VerdictRequest(id="v1111111", asked=asked, former=frozenset({"v4444444"}))
     body = {"outcome": outcome, "verdict_id": given}
     text = f"Well.\n{block(**body)}"
     expected = (body if counts else None, "")
@@ -136,3 +138,40 @@ def test_a_verdict_without_an_id_is_no_proof_if_the_request_has_it() -> None:
         # A copy of the request, or an answer in the words of its example.
         assert block_in(asked.removesuffix("\nGo on."), request) == (None, "")
         assert (block_in(f"Mine.\n{body}", request)[0] is None) is strict
+
+
+@pytest.mark.parametrize("outcome", ["success", "fail"])
+def test_a_verdict_that_stands_in_the_request_is_no_answer(outcome: str) -> None:
+    """A failure of an earlier visit of the stage is one: it may have failed in the same way."""
+    said = block(outcome=outcome, verdict_id="v2222222")
+    for former in (frozenset[str](), frozenset({"v2222222"})):
+        request = VerdictRequest(id="v1111111", asked=f"It said: {said}", former=former)
+        counts = bool(former) and outcome == "fail"
+        assert (block_in(f"Seen.\n{said}", request)[0] is not None) is counts
+
+
+@pytest.mark.covers("CP2-V4")
+@pytest.mark.parametrize("second", ["fail", "success"])
+async def test_a_verdict_with_the_id_of_the_visit_before_is_the_stages_own(
+    hf: Holdfast, tmp_path: Path, second: str
+) -> None:
+    """A model that reviews twice in one conversation gives the id that it was asked for first."""
+    first: list[str] = []
+
+    def answer(node: Any, prompt: str, context: Any, *, verdict: str) -> str:
+        if node.id != "review":
+            return "Fixed."
+        first.append(verdict)
+        known = first[0].split('"verdict_id": "')[1][:8]
+        again = "fail" if len(first) == 1 else second
+        label = "Change" if again == "success" else ""
+        return f"Visit {len(first)}.\n{block(outcome=again, preferred_label=label, verdict_id=known)}"
+
+    text = dot(
+        "review [fidelity=full, thread_id=t, max_visits=2]; fix; ship; change;",
+        'start -> review; review -> ship [label="Ship", weight=9]; review -> change [label="Change"];'
+        'review -> fix [condition="outcome=fail"]; fix -> review; ship -> done; change -> done',
+    )
+    result = await run(hf, text, tmp_path / "logs", backend=answer)
+    assert "ship" not in result.completed_nodes
+    assert ("change" in result.completed_nodes) == (second == "success")

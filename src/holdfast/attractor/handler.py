@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -11,6 +10,7 @@ import msgspec
 
 from holdfast.attractor.outcome import StageOutcome
 from holdfast.attractor.stage_outputs import StageOutputs
+from holdfast.attractor.verdict_id import verdict_id
 from holdfast.frontends.dot.document import Link, Pipeline, Stage
 from holdfast.runs.service import RunService
 from holdfast.telemetry import current_node
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from holdfast.attractor.context import PipelineContext
     from holdfast.attractor.worktrees import Worktree
     from holdfast.runs.context.context import Context
+
+
+_FORMER, _ATTEMPTS = 20, 4
+"""Visits, and attempts of each, whose verdicts a conversation may still have."""
 
 
 class StageVisit(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,9 +57,19 @@ class StageVisit(msgspec.Struct, frozen=True, kw_only=True):
     def verdict_id(self) -> str:
         """Of this attempt: the same if it is entered again, also by a run that continues it elsewhere. An
         agent that outlived its worker was asked with it."""
-        ctx = self.ctx
-        place = f"{self.branch}{self.stage.id}/{ctx.restarts}.{ctx.visit}.{ctx.failures + 1}"
-        return f"v{sha256(place.encode()).hexdigest()[:7]}"
+        return self._id_of(self.ctx.visit, self.ctx.failures + 1)
+
+    @property
+    def former_verdict_ids(self) -> frozenset[str]:
+        """Of its earlier visits and attempts."""
+        visits = range(max(self.ctx.visit - _FORMER, 1), self.ctx.visit + 1)
+        attempts = range(1, self.ctx.failures + _ATTEMPTS)
+        return frozenset(self._id_of(visit, attempt) for visit in visits for attempt in attempts) - {
+            self.verdict_id
+        }
+
+    def _id_of(self, visit: int, attempt: int) -> str:
+        return verdict_id(f"{self.branch}{self.stage.id}", self.ctx.restarts, visit, attempt)
 
     async def show_settled(self) -> None:
         """Before an effect: the directory has every stage before this one. A run that continues it on another

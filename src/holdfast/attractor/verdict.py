@@ -162,12 +162,12 @@ def _own(
     read: tuple[Mapping[str, Any] | None, str], before: str, body: str, request: VerdictRequest
 ) -> tuple[Mapping[str, Any] | None, str]:
     """Without a verdict that the answer only repeats. One that is no success counts nevertheless, unless it
-    is known as another stage's."""
+    is in the request, word for word: the agent may have given a wrong id."""
     fields, _ = read
     if fields is None or request.is_own(fields, before, body):
         return read
     is_success = severity(outcome_of(fields)) == 0
-    return (None, "") if is_success or request.is_known(fields) else read
+    return (None, "") if is_success or request.is_copy(fields, body) else read
 
 
 def is_verdict(fields: Mapping[str, Any]) -> bool:

@@ -297,6 +297,7 @@ def _requested(asking: PromptRequest) -> VerdictRequest:
         id=visit.verdict_id,
         asked=as_conversation(asking),
         strict=is_fail_closed(visit.stage, visit.pipeline),
+        former=visit.former_verdict_ids,
     )
 
 

@@ -126,3 +126,45 @@ async def test_run_in_a_folder_that_git_ignores_is_refused(hf: Holdfast, tmp_pat
     (repo / "build/here").mkdir(parents=True)
     with pytest.raises(InputError, match=r"git ignores .*/build/here, so that no commit would have"):
         await ran(hf, tmp_path / "logs", pipeline(repo / "build/here", "echo a > a", "true"))
+
+
+CONFLICT = (
+    "git checkout -q -b other; echo x > base.txt; git commit -qam x; git checkout -q --detach HEAD~1; "
+    "echo y > base.txt; git commit -qam y; git merge other > said || true"
+)
+
+
+@pytest.mark.parametrize("then", ["left", "resolved", "deleted"])
+async def test_a_stage_that_leaves_a_merge_with_conflicts_has_failed(
+    hf: Holdfast, tmp_path: Path, then: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for who in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{who}_NAME", "A")
+        monkeypatch.setenv(f"GIT_{who}_EMAIL", "a@example.com")
+    monkeypatch.setenv("HOLDFAST_TOOL_ENV", "GIT_*")
+    repo, logs = made(tmp_path / "repo"), tmp_path / "logs"
+    ends = {"left": "true", "resolved": "echo z > base.txt", "deleted": "rm base.txt"}[then]
+    found = await ran(hf, logs, pipeline(repo, f"{CONFLICT}; {ends}", "echo b > b.txt"))
+    first = found.context["parallel.results"][0]
+    kept = files(repo, refs(repo, found.run_id)["result"])
+    if then == "left":
+        assert "left a merge with conflicts" in first["failure_reason"]
+        assert "<<<<<<<" in (logs / "worktrees/fan.1[0]/base.txt").read_text()
+        assert kept == {"base.txt": "one", "b.txt": "b"}
+    else:
+        assert first["outcome"] == "success"
+        assert kept.get("base.txt") == {"resolved": "z"}.get(then)
+
+
+async def test_run_in_the_middle_of_a_merge_is_refused(hf: Holdfast, tmp_path: Path) -> None:
+    repo = made(tmp_path / "repo")
+    for name in ("left", "right"):
+        git(repo, "checkout", "--quiet", "-b", name, "main")
+        (repo / "base.txt").write_text(f"{name}\n")
+        git(repo, "commit", "--quiet", "--all", "--message", name)
+    with pytest.raises(AssertionError, match="git"):
+        git(repo, "merge", "left")
+    with pytest.raises(InputError, match=r"in the middle of a merge with conflicts \(base.txt\)"):
+        await ran(hf, tmp_path / "logs", pipeline(repo, "true", "true"))
+    (repo / "base.txt").write_text("both\n")
+    assert (await ran(hf, tmp_path / "logs", pipeline(repo, "true", "true"))).succeeded

@@ -176,6 +176,12 @@ class Repository(msgspec.Struct, frozen=True):
         pairs = zip(raw[::2], raw[1::2], strict=False)
         return [path for change, path in pairs if change.split(" ")[1] == LINK_MODE]
 
+    def unresolved(self, top: Path, index: Path | None = None) -> list[str]:
+        """The files of an unfinished merge that still have its marks."""
+        found = self.git("ls-files", "--unmerged", "-z", "--", ":/", at=top, index=index).split("\0")
+        names = dict.fromkeys(entry.partition("\t")[2] for entry in found if entry)
+        return [name for name in names if _has_marks(top / name)]
+
     def diff(self, before: str, after: str, *paths: str) -> str:
         words = ("diff-tree", "-r", "-p", "-M", "--no-color", "--no-ext-diff", "--no-textconv")
         text = self.git(*words, before, after, "--", *(f":(top,literal){path}" for path in paths))
@@ -210,6 +216,15 @@ class Repository(msgspec.Struct, frozen=True):
         """Reads the commits of a bundle into the repository, without refs: returns its refs."""
         lines = self.git("bundle", "unbundle", str(path.resolve())).splitlines()
         return {ref: commit for commit, _, ref in (line.partition(" ") for line in lines)}
+
+
+def _has_marks(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return any(line.startswith(b"<<<<<<< ") for line in file)
+    except OSError:
+        # Deleted, or a link or a folder in its place: that is a decision.
+        return False
 
 
 def _content_settings(folder: Path) -> tuple[tuple[str, str], ...]:
@@ -305,6 +320,10 @@ def repository_faults(folder: Path) -> list[str]:
         return [*faults, f"{folder} is not in the working tree of a git repository"]
     if repository.prefix and repository.run("check-ignore", "-q", ".", at=folder, ok=(0, 1)).returncode == 0:
         faults.append(f"git ignores {folder}, so that no commit would have what branches do there")
+    unresolved = repository.unresolved(repository.top)
+    if unresolved:
+        shown = ", ".join(clean_text(name, 60) for name in unresolved[:3])
+        faults.append(f"{repository.top} is in the middle of a merge with conflicts ({shown}); resolve them")
     links = repository.git("ls-files", "--stage", "-z", "--", ":/")
     names = [entry.partition("\t")[2] for entry in links.split("\0") if entry.startswith(f"{LINK_MODE} ")]
     if names:

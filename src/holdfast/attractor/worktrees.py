@@ -221,6 +221,10 @@ def _commit(visit: StageVisit, workspace: Worktree, outcome: StageOutcome) -> di
     for lock in (admin / "index.lock", admin / f"{INDEX}.lock", admin / "HEAD.lock"):
         lock.unlink(missing_ok=True)
     _copied(admin / "index", index)
+    unresolved = repository.unresolved(workspace.path, index)
+    if unresolved:
+        shown = ", ".join(one_line(name, 60) for name in unresolved[:3])
+        raise GitCommandError(f"the stage left a merge with conflicts in {workspace.path} ({shown})")
     tree = repository.tree_of_files(workspace.path, index)
     links = repository.new_links(workspace.commit, tree)
     if links:

@@ -440,3 +440,7 @@ def test_an_answer_names_a_candidate_as_a_whole_word() -> None:
     assert found is not None
     assert found["id"] == "ab"
     assert candidate_named_in("nothing here", living) is None
+    assert candidate_named_in("a is good, ab is better than a", living) is None
+    last = candidate_named_in("I compared a with ab.\n\n**a**\n", living)
+    assert last is not None
+    assert last["id"] == "a"

@@ -10,7 +10,7 @@ import msgspec
 
 from holdfast.attractor.backends.select import KEY
 from holdfast.attractor.context import storable
-from holdfast.attractor.handlers.human import AUTO_KEY
+from holdfast.attractor.handlers.human import ANSWERS, AUTO_KEY
 from holdfast.attractor.handlers.manager import SOURCE
 from holdfast.attractor.program import PipelineSetup, program_for
 from holdfast.attractor.run_files import LOGS_KEY
@@ -84,7 +84,7 @@ def input_of(
     worker that resumes the run reads from there. `here`: its worker is on this machine. Raises InputError if
     it needs a repository that is not here."""
     given = {key: storable(key, value) for key, value in (context or {}).items()}
-    reserved = [key for key in given if key.startswith(RESERVED)]
+    reserved = [key for key in given if key.removeprefix("context.").startswith((RESERVED, ANSWERS))]
     if reserved:
         raise InputError(
             f"the context key {reserved[0]!r} is set by the engine only.", hint="Use another name."

@@ -22,6 +22,7 @@ from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.attractor.pipeline_limits import BUILT_IN, TOOL, check_budgets, count_failure, spends_alone
 from holdfast.attractor.references import NamedStages
 from holdfast.attractor.registry import AnyHandler, HandlerRegistry, wants_visit
+from holdfast.attractor.reserved_keys import is_reserved, note_reserved
 from holdfast.attractor.run_files import own_updates
 from holdfast.attractor.stage_effects import mark_effect, outcome_of_earlier_effects
 from holdfast.attractor.stage_history import counts_of, failure_updates, history_updates
@@ -50,8 +51,6 @@ REASON = "failure_reason"
 _QUIET = frozenset({"start", "exit", "conditional", "parallel"})
 """Types that cost nothing: budgets are not checked for them."""
 _ENDS = frozenset({"exit"})
-_GRAPH = "graph."
-_RESERVED = ("internal.", _GRAPH)
 
 
 class StageRunner:
@@ -99,7 +98,7 @@ class StageRunner:
         kind = self.registry.kind_of(stage)
         known = self._settled_before(visit)
         if known is not None:
-            return await self._ended(visit, kind, known)
+            return await self._ended(visit, kind, replace(_normal(known, kind), terminal=True))
         if kind not in _QUIET:
             await require_owner(visit)
         try:
@@ -118,8 +117,8 @@ class StageRunner:
             return await self._ended(visit, kind, _stop(error.message), halt=True)
         # `_refused` first: an update that cannot be stored is then a
         # failure of the stage, and not of the write of its record.
-        _note_ignored(visit, outcome)
-        outcome = _last_attempt_outcome(visit, kind, _normal(_refused(outcome) or outcome))
+        note_reserved(visit, outcome.context_updates, kind)
+        outcome = _last_attempt_outcome(visit, kind, _normal(_refused(outcome) or outcome, kind))
         stopped = count_failure(visit, outcome, kind)
         if stopped:
             outcome = replace(outcome, failure_reason=stopped, terminal=True)
@@ -148,8 +147,7 @@ class StageRunner:
         if not visit.branch or CONTINUES not in visit.given:
             return None
         known = Continuation.of(visit.given)
-        found = None if known is None else known.settled(visit)
-        return None if found is None else replace(_normal(found), terminal=True)
+        return None if known is None else known.settled(visit)
 
     def _has_no_bound(self, visit: StageVisit, kind: str) -> bool:
         """Whether nothing limits what the stage may spend once it runs."""
@@ -303,24 +301,13 @@ def _refused(outcome: StageOutcome) -> StageOutcome | None:
     return None
 
 
-def _normal(outcome: StageOutcome) -> StageOutcome:
-    """In the engine's terms: handlers and files may use those of other dialects. Context keys of the engine
-    and attributes of the graph are removed: an agent must not raise its budget, nor change the goal, by its
-    status file."""
+def _normal(outcome: StageOutcome, kind: str) -> StageOutcome:
+    """In the engine's terms: handlers and files may use those of other dialects."""
     word = outcome_word(str(outcome.status))
-    updates = {key: value for key, value in outcome.context_updates.items() if not key.startswith(_RESERVED)}
+    updates = {key: value for key, value in outcome.context_updates.items() if not is_reserved(key, kind)}
     # Many report why they failed in their notes only.
     reason = outcome.failure_reason or (outcome.notes if word == StageStatus.FAIL else "")
     return replace(outcome, status=word, context_updates=updates, failure_reason=reason)
-
-
-def _note_ignored(visit: StageVisit, outcome: StageOutcome) -> None:
-    """Keys of the engine, which nobody sets by mistake, are not noted."""
-    ignored = sorted(key for key in outcome.context_updates if key.startswith(_GRAPH))
-    if ignored:
-        names = ", ".join(clean_text(key, 60) for key in ignored[:5])
-        text = f"stage {visit.stage.id} cannot change attributes of the graph: {names} stays as it was"
-        visit.ctx.emit(text, "log")
 
 
 def _last_attempt_outcome(visit: StageVisit, kind: str, outcome: StageOutcome) -> StageOutcome:

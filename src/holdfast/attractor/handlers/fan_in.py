@@ -63,7 +63,7 @@ class FanInHandler:
                 return failure_of(error)
             chosen = candidate_named_in(ranking, living)
             best = chosen or best
-            how = "" if chosen else " (the answer named no candidate: chosen by rank)"
+            how = "" if chosen else " (the answer did not name one candidate: chosen by rank)"
         chosen = StageOutcome(
             context_updates={BEST_ID: best["id"], BEST_OUTCOME: best["outcome"]},
             notes=f"Selected best candidate: {best['id']}{how}",
@@ -148,15 +148,20 @@ def _brief(candidate: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def candidate_named_in(text: str, living: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """The candidate that equals the answer, else the only or the last one that it names."""
+    """The candidate that the last line names, else the one that the answer names. None if that is none, or
+    several: "a is better than b" must not choose b."""
     # Of branches that begin with one stage the best.
     by_id = {each["id"]: each for each in reversed(ranked(living)) if each["id"]}
-    exact = by_id.get(text.strip().strip("`\"'."))
+    exact = by_id.get(text.strip().strip("`\"'*."))
     if exact is not None or not by_id:
         return exact
     longest_first = sorted(by_id, key=len, reverse=True)
-    found = re.findall(r"(?<!\w)(?:" + "|".join(map(re.escape, longest_first)) + r")(?!\w)", text)
-    return by_id[found[-1]] if found else None
+    pattern = re.compile(r"(?<!\w)(?:" + "|".join(map(re.escape, longest_first)) + r")(?!\w)")
+    for part in (text.strip().rpartition("\n")[2], text):
+        found = set(pattern.findall(part))
+        if len(found) == 1:
+            return by_id[found.pop()]
+    return None
 
 
 def _text_of(fields: Mapping[str, Any]) -> str:

@@ -31,6 +31,8 @@ ASKED, INTERVIEWED = "gate", "interview"
 NO_EDGES = "No outgoing edges for human gate"
 TIMED_OUT, SKIPPED = "human gate timeout, no default", "human skipped interaction"
 
+ANSWERS: Final = "human.gate."
+"""In the context: how the last gate was answered. Only gates set it."""
 UNANSWERED: Final = {"human.gate.selected": "", "human.gate.label": ""}
 """What an earlier gate was answered must not be read as the answer of this one."""
 

@@ -64,6 +64,17 @@ def test_failed_branches_are_named_with_their_reasons(cli: Cli) -> None:
     assert "all parallel candidates failed (a: exit code 2: no such table; b: exit code 7" in why
 
 
+def test_failed_branch_of_a_run_that_ended_well_is_named(cli: Cli) -> None:
+    stages = f"""fan [shape=component]; join [shape=tripleoctagon]; t [{TOOL}="test -e ok"];
+    fix [{TOOL}="touch ok"];
+    a [{TOOL}="exit 2"]; b [{TOOL}="true"];"""
+    links = """start -> fan; fan -> a -> join; fan -> b -> join; join -> t;
+    t -> done [condition="outcome=success"];
+    t -> fix [condition="outcome=fail"]; fix -> t"""
+    lines = diagnosed(cli, started(cli, dot(stages, links)))
+    assert "Why     it ended well, although fan[0]/a failed, and did not run again" in lines
+
+
 def test_open_question_is_shown_with_its_answers(cli: Cli) -> None:
     gate = dot('g [shape=hexagon, label="Ship it?"]; a;', LINKS)
     run = started(cli, gate)

@@ -78,6 +78,10 @@ async def diagnose(service: RunService, run: str, *, tenant: str | None = None) 
         why, todo = await _engine_reason(service, row, engine)
     else:
         why, todo = _reason(shown, failed, open_, holds, now, await needs_of(service.store, row))
+        left = _left_failed(ended) if shown.status is RunStatus.completed else []
+        if left:
+            why = f"it ended well, although {', '.join(left)} failed, and did not run again"
+            todo = [f"holdfast postmortem {row.id[:8]}    # everything that happened"]
     return Diagnosis(
         run=row.id,
         flow=row.flow,
@@ -188,6 +192,12 @@ def _place(visit: Visit, now: int) -> str:
 
 def _outcome(visit: Visit) -> str:
     return f"{shown_name(visit.label)} {visit.outcome or visit.state}"
+
+
+def _left_failed(ended: list[Visit]) -> list[str]:
+    """The nodes whose last visit failed, such as those of branches that others made up for."""
+    last = {visit.label: visit for visit in ended}
+    return [shown_name(label) for label, visit in last.items() if visit.outcome == "fail"]
 
 
 def _output(visit: Visit) -> tuple[str, ...]:

@@ -65,6 +65,18 @@ async def test_an_outcome_that_a_condition_compares_counts(
     assert found.completed_nodes[1:3] == ("a", "fix" if compares == "outcome=blocked" else "b")
 
 
+@pytest.mark.covers("AT-A31")
+@pytest.mark.parametrize("gate", ["a [goal_gate=true];", "a; check [shape=diamond, goal_gate=true];"])
+async def test_a_goal_gate_cannot_be_skipped(hf: Holdfast, tmp_path: Path, gate: str) -> None:
+    text = dot(gate, f"start -> b -> a {'-> check' if 'check' in gate else ''} -> done")
+    backend = Says(verdict("skipped"))
+    found = await run(hf, text, tmp_path / "logs", backend=backend)
+    assert not found.succeeded
+    assert json.loads((tmp_path / "logs/a/status.json").read_text())["failure_reason"] == (
+        "a goal gate cannot be skipped"
+    )
+
+
 async def test_a_command_that_made_up_an_outcome_has_failed(hf: Holdfast, tmp_path: Path) -> None:
     writes = """echo '{\\"outcome\\": \\"blocked\\"}' > $ATTRACTOR_STAGE_DIR/status.json"""
     text = FORMS["diamond"].replace("a;", f'a [shape=parallelogram, tool_command="{writes}"];', 1)

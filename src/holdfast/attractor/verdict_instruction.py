@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from holdfast.attractor.outcome import StageOutcome
+from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.attractor.verdict import FILE, PLACEHOLDER, unreadable
 from holdfast.attractor.verdict_id import FIELD
 from holdfast.frontends.dot.document import Link, Pipeline, Stage
@@ -130,19 +130,28 @@ def _about_outcomes(links: Iterable[Link]) -> list[Clause]:
 
 
 def with_known_outcome(visit: StageVisit, outcome: StageOutcome) -> StageOutcome:
-    """A failure in place of a word that a stage which was asked for its verdict made up: no edge would be
-    chosen by it, and `blocked` is no success."""
-    word = str(outcome.status)
-    if outcome_word(word) in OUTCOMES or not wants_verdict(visit):
+    """A failure in place of a word that a stage which was asked for its verdict made up (no edge would be
+    chosen by it, and `blocked` is no success), and of a goal gate that was skipped: nothing would check it."""
+    word = outcome_word(str(outcome.status))
+    fault = ""
+    if word == StageStatus.SKIPPED:
+        stages = _with_choices(visit.stage, visit.pipeline)
+        if any(stage.flag("goal_gate") for stage in stages):
+            fault = "a goal gate cannot be skipped"
+    elif word not in OUTCOMES and wants_verdict(visit) and not _is_compared(word, visit.pipeline):
+        shown = clean_text(word, 60)
+        fault = f"the outcome {shown!r} is none of {', '.join(_USUAL)}, and no condition compares it"
+    if not fault:
         return outcome
-    for clause in _about_outcomes(visit.pipeline.links):
-        if clause.operator not in ("=", "!=") or outcome_word(clause.literal) == word:
-            return outcome
-    fault = (
-        f"the outcome {clean_text(word, 60)!r} is none of {', '.join(_USUAL)}, and no condition compares it"
-    )
     failed = unreadable("", fault).outcome
     updates = {**outcome.context_updates, **failed.context_updates}
     return StageOutcome(
         status=failed.status, failure_reason=fault, notes=outcome.notes, context_updates=updates
+    )
+
+
+def _is_compared(word: str, pipeline: Pipeline) -> bool:
+    return any(
+        clause.operator not in ("=", "!=") or outcome_word(clause.literal) == word
+        for clause in _about_outcomes(pipeline.links)
     )

@@ -130,8 +130,9 @@ def _about_outcomes(links: Iterable[Link]) -> list[Clause]:
 
 
 def with_known_outcome(visit: StageVisit, outcome: StageOutcome) -> StageOutcome:
-    """A failure in place of a word that a stage which was asked for its verdict made up (no edge would be
-    chosen by it, and `blocked` is no success), and of a goal gate that was skipped: nothing would check it."""
+    """A failure in place of a word that a stage which was asked for its verdict made up: no edge would be
+    chosen by it, and `blocked` is no success. Also for a goal gate that is skipped, because gates without an
+    outcome are not checked."""
     word = outcome_word(str(outcome.status))
     fault = ""
     if word == StageStatus.SKIPPED:

@@ -26,7 +26,8 @@ def test_a_file_of_another_saver_is_refused_and_not_changed(tmp_path: Path) -> N
     with SqliteSaver.from_conn_string(str(file)) as theirs:
         fill(theirs, ("t",))
     before = file.read_bytes()
-    with pytest.raises(NotAStoreError, match="not a Holdfast database"), HoldfastSaver.open(f"sqlite:{file}"):
+    why = "not a Holdfast database.*`holdfast import langgraph"
+    with pytest.raises(NotAStoreError, match=why), HoldfastSaver.open(f"sqlite:{file}"):
         pass
     assert file.read_bytes() == before
 
@@ -66,6 +67,20 @@ def test_an_address_instead_of_an_instance_is_refused_with_what_to_write() -> No
     given: Any = "sqlite:agent.db"
     with pytest.raises(SettingsError, match=r"HoldfastSaver\.open"):
         HoldfastSaver(given)
+
+
+@pytest.mark.covers("USERS-BAD-SAVER")
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"lease": "soon"}, "lease: 'soon' is not a duration"),
+        ({"on_conflict": "wait:soon"}, "on_conflict: 'soon' is not a duration"),
+        ({"retention": "30d"}, "retention is '30d'.*Retention"),
+    ],
+)
+def test_a_setting_of_another_kind_is_refused_by_its_name(settings: dict[str, Any], why: str) -> None:
+    with pytest.raises(SettingsError, match=why), HoldfastSaver.open("memory:", **settings):
+        pass
 
 
 @pytest.mark.covers("USERS-BAD-SAVER")

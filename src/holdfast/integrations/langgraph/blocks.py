@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from holdfast.errors import NotAStoreError
+
 if TYPE_CHECKING:
     from holdfast.app.holdfast import Holdfast
     from holdfast.integrations.langgraph.saver import HoldfastSaver
@@ -26,7 +28,7 @@ class SaverOpening:
 
     async def __aenter__(self) -> HoldfastSaver:
         hf, saver = self._made()
-        await hf.open()
+        await _open(hf)
         return saver
 
     async def __aexit__(self, *_exc: object) -> None:
@@ -39,7 +41,7 @@ class SaverOpening:
     def __enter__(self) -> HoldfastSaver:
         hf, saver = self._made()
         try:
-            saver.run_sync(hf.open())
+            saver.run_sync(_open(hf))
         except BaseException:
             saver.stop()
             raise
@@ -51,6 +53,17 @@ class SaverOpening:
         self._saver.run_sync(self._saver.owners.close())
         self._saver.run_sync(self._holdfast.close())
         self._saver.stop()
+
+
+async def _open(hf: Holdfast) -> None:
+    try:
+        await hf.open()
+    except NotAStoreError as error:
+        # The file of the saver that the graph had before is what is given most.
+        error.hint = (
+            f"{error.hint} `holdfast import langgraph FILE` copies the threads of a SqliteSaver into a store."
+        )
+        raise
 
 
 class ThreadBlock:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from datetime import timedelta
+from typing import Any, Protocol, TypeVar, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -48,7 +49,7 @@ from holdfast.store.blob.objects import Objects
 from holdfast.store.protocols import Store
 from holdfast.telemetry import log
 from holdfast.types.clock import micros
-from holdfast.types.duration import parse_duration
+from holdfast.types.duration import DurationError, parse_duration
 from holdfast.types.graph_thread import (
     GraphBatch,
     GraphCheckpointRow,
@@ -108,6 +109,10 @@ class HoldfastSaver(SyncMethods):
             raise SettingsError("HoldfastSaver is given an address.", hint="Use HoldfastSaver.open(address).")
         if not require_tenant(tenant, "tenant"):
             raise InputError("tenant is empty.", hint="Leave it out, or give it a value.")
+        if not isinstance(cast("object", retention), Retention | None):
+            raise SettingsError(
+                f"retention is {retention!r}.", hint="It is Retention(keep=100, days=30), of holdfast."
+            )
         self.holdfast = hf
         self.tenant = tenant
         self._fenced = ownership == "auto"
@@ -124,7 +129,7 @@ class HoldfastSaver(SyncMethods):
             hf.open,
             self._loop,
             tenant=tenant,
-            lease=micros(parse_duration(lease)),
+            lease=micros(_length("lease", lease)),
             patience=_patience(on_conflict),
         )
 
@@ -435,7 +440,14 @@ def _patience(on_conflict: str) -> float:
         raise SettingsError(
             f"on_conflict is {on_conflict!r}.", hint="It is `refuse`, or `wait:` and a duration: `wait:30s`."
         )
-    return parse_duration(time).total_seconds()
+    return _length("on_conflict", time).total_seconds()
+
+
+def _length(setting: str, given: str) -> timedelta:
+    try:
+        return parse_duration(given)
+    except DurationError as error:
+        raise SettingsError(f"{setting}: {error.message}.", hint=f"{error.hint}.") from error
 
 
 def _require_no_pickle(serde: SerializerProtocol) -> None:

@@ -227,3 +227,45 @@ async def test_question_of_a_failed_item_is_closed_when_failures_are_collected(h
     out = result.expect().state["out"]
     assert out[0]["type"] == "ZeroDivisionError"
     assert out[1]["decision"] == "yes"
+
+
+@pytest.mark.parametrize("kind", ["map", "sub-flow"])
+@pytest.mark.covers("G-35", "G-36")
+async def test_child_that_completes_while_its_run_fails_is_not_run_again_when_it_is_resumed(
+    hf: Holdfast, kind: str
+) -> None:
+    failed, done = asyncio.Event(), list[str]()
+
+    async def fail() -> None:
+        if not failed.is_set():
+            failed.set()
+            raise ValueError("once")
+
+    async def work(item: str) -> str:
+        if item == "fails":
+            await fail()
+        else:
+            # Its record comes behind that of the failure.
+            await asyncio.wait_for(failed.wait(), HANG)
+            await asyncio.sleep(0)
+        done.append(item)
+        return item
+
+    flow = Flow("beside", effect="read")
+    if kind == "map":
+        flow.map("each", over="items", body=work, into="out")
+    else:
+        child = Flow("child", effect="read")
+
+        @child.node
+        async def slow() -> None:
+            await work("slow")
+
+        begin = flow.node(id="begin")(lambda: None)
+        flow.edge(begin, flow.subflow("each", child))
+        flow.edge(begin, flow.node(id="other")(fail))
+    result = await flow.run({"items": ["fails", "slow", "slower"]}, on=hf)
+    assert result.failed
+    result = await flow.resume(result.run_id, on=hf)
+    assert result.completed
+    assert sorted(done) == (["fails", "slow", "slower"] if kind == "map" else ["slow"])

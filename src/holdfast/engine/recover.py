@@ -34,7 +34,7 @@ from holdfast.model.branch_ordinals import has_branches
 from holdfast.model.child_scopes import PARENTS
 from holdfast.model.graph import Node, NodeKind
 from holdfast.model.position import SETTLED, Exec, Position, waits_inside
-from holdfast.model.record_bodies import AttemptBody
+from holdfast.model.record_bodies import AttemptBody, StepBody
 from holdfast.types.record import Kind, Side
 from holdfast.types.status import REPEATABLE
 
@@ -48,6 +48,7 @@ def pick_up(decision: Decision) -> None:
     for execution in list(pos.execs.values()):
         if (execution.scope, execution.node) in pos.execs:
             _pick_up(decision, execution, node_of(decision.graph, pos, execution))
+    _finish_children(decision)
     _end_what_is_over(decision)
 
 
@@ -88,6 +89,23 @@ def _is_complete(decision: Decision, execution: Exec) -> bool:
 
 def _has_children(pos: Position, owner: Exec) -> bool:
     return any(scope.owner == (owner.scope, owner.node) for scope in pos.scopes.values())
+
+
+def _finish_children(decision: Decision) -> None:
+    """Items and sub-flows that completed while the run was failing: their owners have not been told."""
+    pos = decision.pos
+    if pos.cancelling is not None:
+        return
+    done = [s for s in pos.scopes.values() if not (s.active or s.tokens or s.open_loops)]
+    for scope in done:
+        owner = None if scope.owner is None else pos.execs.get(scope.owner)
+        if owner is None or pos.scopes.get(scope.path) is not scope:
+            continue
+        node = node_of(decision.graph, pos, owner)
+        body = AttemptBody("children")
+        record = decision.draft(Kind.attempt, body, node=node.id, execution=owner, effect=node.effect)
+        pos.head, pos.at = record.seq, record.at
+        settle.finish_scopes(decision, scope, StepBody([], body.moves, 0))
 
 
 def _end_what_is_over(decision: Decision) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast import (
+    Agent,
     AnswerInvalidError,
     Approval,
     Context,
@@ -534,3 +535,21 @@ def test_a_tool_is_refused_when_its_approval_reads_no_argument_of_it() -> None:
 
         @tool(approval="amuont > 100")
         def pay(amount: int) -> None: ...
+
+
+@pytest.mark.covers("SAFE-CHECK-05")
+def test_a_tool_is_refused_when_the_question_before_it_shows_no_argument_of_it() -> None:
+    """The person would approve "Pay ?"."""
+    with pytest.raises(InputError, match=r"prompt='Pay .* reads 'amuont', which is not an argument"):
+
+        @tool(approval=Approval(prompt="Pay {{amuont}}?"))
+        def pay(amount: int) -> None: ...
+
+    with pytest.raises(InputError, match="is never closed"):
+
+        @tool(approval=Approval(prompt="Pay {{amount?"))
+        def pay_again(amount: int) -> None: ...
+
+    with pytest.raises(InputError, match=r"'anwser', which is not an argument. Its arguments are: answer"):
+        Agent("writer", model=Scripted("x"), approval=Approval(prompt="Send {{anwser}}?"))
+    Agent("writer", model=Scripted("x"), approval=Approval(when="answer != ''", prompt="Send {{answer}}?"))

@@ -83,7 +83,7 @@ class Agent:
         self.parallel = parallel
         self.budget = budget
         # The approval that its answer needs.
-        self.approval = approval_of(approval, None, name)
+        self.approval = approval_of(approval, None, name, ("answer",))
         self.sandbox = sandbox
         self.max_file_bytes = max_file_bytes
         self.skills = None if skills is None else tuple(skills)
@@ -197,7 +197,9 @@ class Agent:
         """This agent as a tool of another. Without its own budget it shares what the other has left."""
         called = name or self.name
         text = description or f"Gives a task to {called}, which works on it and reports back."
-        return AgentTool(self, called, text, max_calls, approval_of(approval, None, called))
+        return AgentTool(
+            self, called, text, max_calls, approval_of(approval, None, called, TASK["properties"])
+        )
 
     def code_text(self) -> str:
         """What its behaviour depends on. Without the model and the limits: those may change during a run."""

@@ -15,6 +15,7 @@ from holdfast.agents.schemas import Read, parameters_of, reader_of, schema_of
 from holdfast.agents.truncation import OutputLimit
 from holdfast.errors import InputError, NotDone
 from holdfast.model.expressions import compile_expr, mapping_resolver
+from holdfast.model.template import compile_template
 from holdfast.model.user_code.boundary import call_plain
 from holdfast.types.duration import parse_duration
 from holdfast.types.status import REPEATABLE, Effect
@@ -259,7 +260,7 @@ def _effect(given: str, name: str) -> Effect:
 def approval_of(
     given: When | Approval | None, assignee: str | None, name: str, arguments: Collection[str] | None = None
 ) -> Approval | None:
-    """`arguments`: those that the condition may read, if they are known. Raises InputError."""
+    """`arguments`: those that the condition and the prompt may read, if they are known. Raises InputError."""
     if given is None or given is False or given == NEVER:
         return None
     found = given if isinstance(given, Approval) else Approval(when=given, assignee=assignee)
@@ -268,15 +269,29 @@ def approval_of(
             f"tool {name!r}: on_timeout={found.on_timeout!r} is not valid.",
             hint='Use "reject" (default) or "approve".',
         )
-    if isinstance(found.when, str) and found.when not in (ALWAYS, NEVER):
-        try:
-            read = {path[0] for path in compile_expr(found.when).names}
-        except ValueError as error:
-            raise InputError(f"tool {name!r}: approval={found.when!r}: {error}.") from error
-        unknown = sorted(read.difference(arguments)) if arguments is not None else []
-        if unknown:
-            raise InputError(
-                f"tool {name!r}: approval={found.when!r} reads {unknown[0]!r}, which is not an argument.",
-                hint=f"Its arguments are: {', '.join(arguments or ()) or 'none'}.",
-            )
+    readers = (
+        ("approval", found.when, _names_of_condition),
+        ("prompt", found.prompt, _names_of_text),
+    )
+    for field, text, read in readers:
+        if isinstance(text, str) and text not in (ALWAYS, NEVER):
+            try:
+                names = read(text)
+            except ValueError as error:
+                raise InputError(f"tool {name!r}: {field}={text!r}: {error}.") from error
+            unknown = sorted(names.difference(arguments)) if arguments is not None else []
+            if unknown:
+                raise InputError(
+                    f"tool {name!r}: {field}={text!r} reads {unknown[0]!r}, which is not an argument.",
+                    hint=f"Its arguments are: {', '.join(arguments or ()) or 'none'}.",
+                )
     return found
+
+
+def _names_of_condition(text: str) -> set[str]:
+    return {path[0] for path in compile_expr(text).names}
+
+
+def _names_of_text(text: str) -> set[str]:
+    """A person would be asked about something that is not shown."""
+    return {path[0] for path in compile_template(text).names}

@@ -30,6 +30,13 @@ async def test_hold_names_an_excluded_group_that_the_directory_does_not_have(
     assert shown["why"] == "; ".join(("flow refund asks group:finance", *said))
 
 
+async def test_hold_says_that_its_question_lacks_a_value_and_is_silent_about_details() -> None:
+    async with office_of() as office:
+        hold = await office.asks(assignee="group:finance", prompt="Pay {{ammount}}?", context={"x": "{{y}}"})
+        shown = await office.ask("kim-admin", "GET", f"/v1/holds/{hold.id}")
+    assert shown["why"] == "flow refund asks group:finance; prompt: {{ammount}} has no value"
+
+
 async def test_excluded_groups_are_not_looked_up_without_a_directory() -> None:
     async with office_of(directory=None) as office:
         hold = await office.asks(assignee="group:finance", approval={"exclude": ["group:tradrs"]})

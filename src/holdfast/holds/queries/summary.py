@@ -83,7 +83,12 @@ def placed_of(row: HoldRow, now: int) -> str:
 
 def why_of(row: HoldRow) -> str:
     """Why it has this assignee: a rule, the flow, or an escalation; and what its rules could not do."""
-    return "; ".join((_assigned_by(row), *row.terms.warnings))
+    return "; ".join((_assigned_by(row), *(text for text in row.terms.warnings if not _is_of_a_detail(text))))
+
+
+def _is_of_a_detail(warning: str) -> bool:
+    """A placeholder without a value outside of the question: it may well be empty."""
+    return warning.endswith("}} has no value") and not warning.startswith("prompt:")
 
 
 def _assigned_by(row: HoldRow) -> str:

@@ -66,7 +66,7 @@ NAMES_ONLY = ("told", "hands")
 # ---- errors
 
 # Names (NATS, HOLDFAST_LOG, PostgreSQL) keep their capitals.
-CAPITAL = re.compile(r"(?:The|There|This|A|An|It|Another|Only|More|No|Cannot|Give|Starting)\b")
+CAPITAL = re.compile(r"(?:The|There|This|A|An|It|Another|Only|More|No|Cannot|Give|Starting|Unknown)\b")
 
 # ---- docs
 
@@ -358,7 +358,9 @@ def _is_error(called: ast.expr) -> bool:
 
 def _message(error: ast.Call) -> str:
     """Up to its first value."""
-    text = error.args[0] if error.args else None
+    # Of an HttpError the status is first.
+    texts = [each for each in error.args[:2] if isinstance(each, (ast.JoinedStr, ast.Constant))]
+    text = next((each for each in texts if not isinstance(getattr(each, "value", None), int)), None)
     first = text.values[0] if isinstance(text, ast.JoinedStr) and text.values else text
     return first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else ""
 

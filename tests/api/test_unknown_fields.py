@@ -211,3 +211,17 @@ def sample(kind: shapes.Type) -> Any:
         shapes.DateTimeType: "2099-01-01T00:00:00Z", shapes.AnyType: {}, shapes.DictType: {},
     }  # fmt: skip
     return [] if isinstance(kind, shapes.CollectionType) else plain[type(kind)]
+
+
+@pytest.mark.anyio
+async def test_what_is_not_known_is_refused_with_what_is_known(server: Server) -> None:
+    misspelt = await server.json("POST", "/v1/runs", 422, json={"flwo": "refund"})
+    assert "unknown field `flwo`" in misspelt["detail"]
+    assert {"flow", "input", "idempotency_key"} <= set(misspelt["hint"][len("Known: ") : -1].split(", "))
+    nested = await server.json(
+        "POST", "/v1/tokens", 422, json={"subject": "user:a", "roles": ["member"], "expires": 1}
+    )
+    assert "expires_at" in nested["hint"]
+    status = await server.json("GET", "/v1/runs?status=asleep", 422)
+    assert ("unknown value 'asleep'" in status["detail"], "pending_input" in status["hint"]) == (True, True)
+    assert "snoozed" in (await server.json("GET", "/v1/holds?view=nope", 422))["hint"]

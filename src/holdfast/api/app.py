@@ -43,7 +43,7 @@ from holdfast.telemetry import log
 from holdfast.types.redaction import enter_tenant
 
 Endpoint = Callable[[Request], Awaitable[Response]]
-_GONE = HttpError(400, "The connection ended before the request did.", code="bad_request")
+_GONE = HttpError(400, "the connection ended before the request did.", code="bad_request")
 
 
 class RequestAuthenticator(Protocol):
@@ -248,7 +248,7 @@ def require(route: Route, request: Request, principal: Principal | None) -> None
     if route.needs in (Access.public, Access.link):
         return
     if principal is None:
-        raise HttpError(401, "This needs a credential.", code="unauthenticated", hint=SIGN_IN)
+        raise HttpError(401, "this needs a credential.", code="unauthenticated", hint=SIGN_IN)
     alias = alias_in(request.scope)
     if alias is not None and alias.needs is not None:
         if not principal.may(alias.needs):
@@ -284,7 +284,7 @@ async def _not_found(request: Request, error: Exception) -> Response:
         refusal = HttpError(405, f"{request.method} is not allowed for this path.", code="method_not_allowed")
     else:
         refusal = HttpError(
-            error.status_code, "This path does not exist.", code="not_found", hint="See /openapi.json."
+            error.status_code, "this path does not exist.", code="not_found", hint="See /openapi.json."
         )
     name = request_id(request.scope)
     observed = request.app.state.observed

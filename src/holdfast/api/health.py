@@ -108,7 +108,7 @@ def _json_response(status: int, value: object) -> Response:
 
 
 def _unavailable(name: str) -> Response:
-    error = HttpError(503, "This server is not ready yet.", code="not_ready", hint="Try again soon.")
+    error = HttpError(503, "this server is not ready yet.", code="not_ready", hint="Try again soon.")
     return problems.problem_response(
         error, name, headers={"Retry-After": str(RETRY_SECONDS), "Cache-Control": "no-store"}
     )

@@ -247,7 +247,7 @@ _ABSOLUTE: Final = re.compile(rb"https?://(?P<host>[^/?#@]+)(?P<rest>[/?][^#]*)?
 
 def _bad_target(problem: str) -> HttpError:
     return HttpError(
-        400, f"The request target {problem}", code="bad_request", hint="Send the path of this server only."
+        400, f"the request target {problem}", code="bad_request", hint="Send the path of this server only."
     )
 
 
@@ -268,7 +268,7 @@ def _unparsable() -> HttpError:
 def _late(what: str, seconds: float) -> HttpError:
     return HttpError(
         408,
-        f"The {what} of the request did not arrive in time ({seconds:g} s).",
+        f"the {what} of the request did not arrive in time ({seconds:g} s).",
         code="request_timeout",
         hint="Send the request again, without long pauses.",
     )

@@ -41,6 +41,6 @@ def place_of(cell: str, cursor: str | None, shape: Any) -> Any:
         return place
     except ValueError as error:
         raise HttpError(
-            422, "The cursor is not valid.", code="bad_cursor",
+            422, "the cursor is not valid.", code="bad_cursor",
             hint="Start without one, then use `next` of each answer.",
         ) from error  # fmt: skip

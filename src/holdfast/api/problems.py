@@ -53,7 +53,7 @@ class HttpError(HoldfastError):
 def no_right(right: str) -> HttpError:
     return HttpError(
         403,
-        f"This credential does not have the right {right}.",
+        f"this credential does not have the right {right}.",
         code="forbidden",
         hint=f"An administrator can create one that has it: `holdfast tokens create WHO --right {right}`.",
         right=right,
@@ -131,7 +131,7 @@ def internal_error(error: BaseException, request_id: str) -> Response:
     log.error("request %s failed unexpectedly", request_id, exc_info=error)
     failure = HttpError(
         500,
-        "The server failed to process this request.",
+        "the server failed to process this request.",
         code="internal",
         hint=f"Report the request id {request_id} to the operator of this server.",
     )

@@ -3,6 +3,7 @@ field that the operation does not have is an error."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any, Final, TypeVar, cast
@@ -30,7 +31,7 @@ async def read_body(request: Request, shape: type[T], most: int) -> T:
         # fields are all optional can be called without one.
         found = decode_strictly(data or b"{}", shape)
     except msgspec.ValidationError as error:
-        raise invalid_input(error, "the body") from error
+        raise invalid_input(error, "the body", shape) from error
     if any(_lenient_structs(shape)):
         _require_known_fields(msgspec.json.decode(data or b"{}"), shape)
     return found
@@ -50,7 +51,7 @@ async def require_no_body(request: Request, most: int) -> None:
         return
     raise HttpError(
         422,
-        "This operation has no body, and the request has one.",
+        "this operation has no body, and the request has one.",
         code="invalid_input",
         hint="Send the request without a body.",
         errors=[{"field": "", "code": "unknown", "message": "This operation has no body."}],
@@ -80,13 +81,13 @@ async def read_form(request: Request, most: int) -> FormData:
     length = request.headers.get("content-length", "")
     # The parser writes files to the disk, so the size must be known before the first byte is read.
     if not length.isdigit():
-        raise HttpError(411, "A form needs its Content-Length.", code="length_required")
+        raise HttpError(411, "a form needs its Content-Length.", code="length_required")
     if int(length) > most:
         raise _too_large("form", most)
     try:
         form = await request.form(max_files=MOST_FILES, max_fields=MOST_FIELDS)
     except Exception as error:  # the parser has errors of several libraries
-        raise HttpError(400, "The form cannot be read.", code="bad_form") from error
+        raise HttpError(400, "the form cannot be read.", code="bad_form") from error
     repeated = repeated_name(name for name, _ in form.multi_items() if not name.startswith(TYPED_FIELD))
     if repeated is not None:
         raise _repeated_field(repeated)
@@ -114,7 +115,7 @@ def repeated_name(names: Iterable[str]) -> str | None:
 def _repeated_field(name: str) -> HttpError:
     return HttpError(
         422,
-        f"The form has the field {name!r} more than once.",
+        f"the form has the field {name!r} more than once.",
         code="repeated_field",
         hint="Send each field once.",
         errors=[{"field": name, "code": "repeated", "message": "The field is repeated."}],
@@ -128,21 +129,63 @@ def require_strict(shape: Any, where: str) -> None:
         raise TypeError(f"{where}: {found.cls.__name__} needs forbid_unknown_fields=True")
 
 
-def invalid_input(error: msgspec.ValidationError, what: str) -> HttpError:
+def invalid_input(error: msgspec.ValidationError, what: str, shape: Any) -> HttpError:
+    """`shape`: what was expected, of which the hint names the fields or values."""
     problem, _, place = str(error).partition(" - at `$")
     field = place.rstrip("`").lstrip(".")
+    kinds = list(_kinds_at(shapes.type_info(shape), _STEP.findall(field)))
+    hint = None
+    if problem.startswith("Object contains unknown field"):
+        problem = problem.replace("Object contains unknown", "unknown")
+        hint = _known(each.encode_name for kind in kinds for each in getattr(kind, "fields", ()))
+    elif problem.startswith("Invalid enum value"):
+        problem = problem.replace("Invalid enum", "unknown")
+        hint = _known(value for kind in kinds for value in _values_of(kind))
     return HttpError(
         422,
-        f"{what.capitalize()} does not fit: {problem}{f' (at {field})' if field else ''}.",
+        f"{what} does not fit: {problem}{f' (at {field})' if field else ''}.",
         code="invalid_input",
+        hint=hint,
         errors=[{"field": field, "code": "invalid", "message": problem}],
     )
+
+
+_STEP: Final = re.compile(r"[^.\[\]]+|\[[^\]]*\]")
+
+
+def _kinds_at(kind: shapes.Type, path: list[str]) -> Iterator[shapes.Type]:
+    """What may be at this place of a value: of `items[0].name`, what a name is."""
+    if isinstance(kind, shapes.Metadata):
+        yield from _kinds_at(kind.type, path)
+    elif isinstance(kind, shapes.UnionType):
+        for each in kind.types:
+            yield from _kinds_at(each, path)
+    elif not path:
+        yield kind
+    elif isinstance(kind, shapes.StructType):
+        for field in kind.fields:
+            if field.encode_name == path[0]:
+                yield from _kinds_at(field.type, path[1:])
+    else:
+        for inner in _inner(kind):
+            yield from _kinds_at(inner, path[1:])
+
+
+def _values_of(kind: shapes.Type) -> Iterable[object]:
+    if isinstance(kind, shapes.EnumType):
+        return [each.value for each in kind.cls]
+    return kind.values if isinstance(kind, shapes.LiteralType) else ()
+
+
+def _known(found: Iterable[object]) -> str | None:
+    texts = sorted({str(each) for each in found})
+    return f"Known: {', '.join(texts)}." if texts else None
 
 
 def _too_large(what: str, most: int) -> HttpError:
     return HttpError(
         413,
-        f"The {what} is larger than {most:,} bytes.",
+        f"the {what} is larger than {most:,} bytes.",
         code="too_large",
         hint="Send less, or a separate file.",
     )
@@ -183,10 +226,10 @@ def _inner(kind: shapes.Type) -> list[shapes.Type]:
 def _require_known_fields(value: Any, shape: Any) -> None:
     """Raises HttpError. `value` is the plain form of a body that fits `shape`."""
     for place in _unknown(value, shapes.type_info(shape), ""):
-        problem = f"Object contains unknown field `{place.rpartition('.')[2]}`"
+        problem = f"unknown field `{place.rpartition('.')[2]}`"
         raise HttpError(
             422,
-            f"The body does not fit: {problem} (at {place}).",
+            f"the body does not fit: {problem} (at {place}).",
             code="invalid_input",
             errors=[{"field": place, "code": "unknown", "message": problem}],
         )

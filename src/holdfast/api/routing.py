@@ -89,7 +89,7 @@ class ApiCall:
     def who(self) -> Principal:
         """Only in routes that need a caller."""
         if self.principal is None:
-            raise HttpError(401, "This needs a credential.", code="unauthenticated", hint=SIGN_IN)
+            raise HttpError(401, "this needs a credential.", code="unauthenticated", hint=SIGN_IN)
         return self.principal
 
     @property
@@ -108,7 +108,7 @@ class ApiCall:
             return None
         if not 0 < len(given) <= LONGEST_KEY:
             raise HttpError(
-                422, f"An Idempotency-Key must have 1 to {LONGEST_KEY} characters.", code="invalid_input"
+                422, f"an Idempotency-Key must have 1 to {LONGEST_KEY} characters.", code="invalid_input"
             )
         return given
 
@@ -123,7 +123,7 @@ class ApiCall:
         if not exists and given is not None and given.strip() == "*":
             raise HttpError(
                 412,
-                "There is none yet, and `If-Match: *` changes only what exists.",
+                "there is none yet, and `If-Match: *` changes only what exists.",
                 code="version_stale",
                 hint="Leave If-Match out, or send `If-None-Match: *`, to create it.",
                 etag=etag,
@@ -139,7 +139,7 @@ class ApiCall:
         if given is not None and not _listed_in(given, etag):
             raise HttpError(
                 412,
-                "It has changed since you read it.",
+                "it has changed since you read it.",
                 code="version_stale",
                 hint="Get it again, and send its ETag as If-Match.",
                 etag=etag,
@@ -153,7 +153,7 @@ class ApiCall:
         if unknown:
             raise HttpError(
                 422,
-                f"Unknown field {unknown[0]!r}.",
+                f"unknown field {unknown[0]!r}.",
                 code="unknown_field",
                 hint=f"Known: {', '.join(sorted(known))}.",
                 errors=[{"field": name, "code": "unknown", "message": "Unknown field."} for name in unknown],
@@ -325,7 +325,7 @@ async def handle(route: Route, call: ApiCall) -> Response:
     given: dict[str, Any] = {name: call.request.path_params[name] for name in route.params}
     if any("\0" in str(value) or len(str(value)) > LONGEST_NAME for value in given.values()):
         # No name is that long or has a NUL; a database would raise a different error for them.
-        raise HttpError(404, "This path does not exist.", code="not_found", hint="See /openapi.json.")
+        raise HttpError(404, "this path does not exist.", code="not_found", hint="See /openapi.json.")
     require_single(call.request, _list_names(route.query))
     try:
         await _read(route, call, given)
@@ -333,7 +333,7 @@ async def handle(route: Route, call: ApiCall) -> Response:
     except RecursionError as error:
         # RecursionError: only an input can be nested that deeply.
         raise HttpError(
-            422, "The body is nested too deeply.", code="too_deep", hint="Send a flatter value."
+            422, "the body is nested too deeply.", code="too_deep", hint="Send a flatter value."
         ) from error
 
 
@@ -382,7 +382,7 @@ class NoParameters(msgspec.Struct):
 def read_query(request: HTTPConnection, shape: type[Any]) -> Any:
     """A list field takes a repeated parameter. Raises HttpError."""
     if any("\0" in value for value in request.query_params.values()):
-        raise HttpError(422, "A parameter has a NUL character.", code="invalid_input")
+        raise HttpError(422, "a parameter has a NUL character.", code="invalid_input")
     lists = _list_names(shape)
     known = {field.encode_name for field in msgspec.structs.fields(shape)}
     # A misspelled filter that is ignored would return more than the caller asked for.
@@ -390,7 +390,7 @@ def read_query(request: HTTPConnection, shape: type[Any]) -> Any:
     if unknown:
         raise HttpError(
             422,
-            f"Unknown parameter {unknown[0]!r}.",
+            f"unknown parameter {unknown[0]!r}.",
             code="unknown_parameter",
             hint=f"Known: {', '.join(sorted(known)) or 'none'}.",
             errors=[{"field": name, "code": "unknown", "message": "Unknown parameter."} for name in unknown],
@@ -402,7 +402,7 @@ def read_query(request: HTTPConnection, shape: type[Any]) -> Any:
     try:
         return msgspec.convert(values, shape, strict=False)
     except msgspec.ValidationError as error:
-        raise invalid_input(error, "a parameter") from error
+        raise invalid_input(error, "a parameter", shape) from error
 
 
 @cache
@@ -418,7 +418,7 @@ def require_single(connection: HTTPConnection, lists: Collection[str] = ()) -> N
     if name is not None:
         raise HttpError(
             422,
-            f"The parameter {name!r} is given more than once.",
+            f"the parameter {name!r} is given more than once.",
             code="repeated_parameter",
             hint="Send it once.",
             errors=[{"field": name, "code": "repeated", "message": "The parameter is repeated."}],

@@ -29,7 +29,7 @@ def decode_strictly(data: bytes | str, shape: type[T], what: str = "body") -> T:
             require_unique_keys(data, what)
         raise
     except (msgspec.DecodeError, UnicodeError) as error:
-        raise HttpError(400, f"The {what} is not JSON: {_reason(error)}.", code="not_json") from error
+        raise HttpError(400, f"the {what} is not JSON: {_reason(error)}.", code="not_json") from error
     require_unique_keys(data, what)
     return found
 
@@ -46,7 +46,7 @@ def require_unique_keys(data: bytes | str, what: str = "body") -> None:
     name = place.rpartition(".")[2]
     raise HttpError(
         422,
-        f"The {what} has the key {name!r} more than once (at {place}).",
+        f"the {what} has the key {name!r} more than once (at {place}).",
         code="repeated_key",
         hint="Send each key of an object once.",
         errors=[{"field": place, "code": "repeated", "message": f"The key {name!r} is repeated."}],

@@ -124,7 +124,7 @@ def _require_whole(given: Any, found: Any) -> None:
     if isinstance(found, dict) and isinstance(given, dict):
         lost = cast("dict[Any, Any]", given).keys() - cast("dict[Any, Any]", found).keys()
         if lost:
-            raise msgspec.ValidationError(f"Unknown keys {', '.join(sorted(map(repr, lost)))}")
+            raise msgspec.ValidationError(f"unknown keys {', '.join(sorted(map(repr, lost)))}")
 
 
 def _instance(kind: type, value: Any) -> Any:

@@ -68,4 +68,4 @@ def settings_error(
     if unknown is None:
         return SettingsError(f"Invalid setting for {where}: {error}.", hint=hint)
     names = ", ".join(known)
-    return SettingsError(f"Unknown setting {unknown[1]} for {where}. Known: {names}.", hint=hint)
+    return SettingsError(f"unknown setting {unknown[1]} for {where}. Known: {names}.", hint=hint)

@@ -200,7 +200,7 @@ class Authenticator:
             scheme, _, token = given.partition(" ")
             if scheme.lower() != "bearer":
                 raise HttpError(
-                    401, "Only `Authorization: Bearer TOKEN` is supported.", code="unauthenticated"
+                    401, "only `Authorization: Bearer TOKEN` is supported.", code="unauthenticated"
                 )
             return await self.by_token(token.strip())
         secret = self.cookies.get(connection)
@@ -215,7 +215,7 @@ class Authenticator:
         if token is None or names is None:
             raise HttpError(
                 401,
-                "This token is not valid (unknown, expired or revoked).",
+                "this token is not valid (unknown, expired or revoked).",
                 code="unauthenticated",
                 hint="Ask your administrator for a new one.",
             )

@@ -30,7 +30,7 @@ async def require_own(
     """Raises HttpError if another site may have made the browser send it. `most_form`: bytes of a form."""
     # Besides the token, since either check alone has gaps in some browser.
     if not same_origin(request, origins, proven=True):
-        raise HttpError(403, "The request came from a page of another site.", code="cross_site")
+        raise HttpError(403, "the request came from a page of another site.", code="cross_site")
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if _is_runtime_path(request) and _is_own_fetch(request, origins):
         return
@@ -50,7 +50,7 @@ async def require_own(
     if not shown or not hmac.compare_digest(shown.encode(), (principal.csrf or "").encode()):
         raise HttpError(
             403,
-            "The CSRF token is missing or wrong.",
+            "the CSRF token is missing or wrong.",
             code="csrf",
             hint=f"Send it as X-CSRF-Token, or as {FIELD} of a form; GET /v1/session returns it.",
         )

@@ -43,10 +43,10 @@ def _wrong(scope: Scope) -> HttpError | None:
     counts = Counter(name.decode("latin-1") for name, _ in scope["headers"])
     repeated = sorted(name for name, count in counts.items() if count > 1 and name in SINGLE)
     if repeated:
-        return _refusal(f"The request has the header {repeated[0]} more than once.", "Send it once.")
+        return _refusal(f"the request has the header {repeated[0]} more than once.", "Send it once.")
     # HTTP/1.1 requires it; without it the checks of the origin would have nothing to compare with.
     if "host" not in counts and scope.get("http_version") == "1.1":
-        return _refusal("The request has no Host header.", "Send the name of this server as `Host`.")
+        return _refusal("the request has no Host header.", "Send the name of this server as `Host`.")
     return None
 
 

@@ -33,7 +33,7 @@ class HostGuard:
             return
         refusal = HttpError(
             421,
-            "This server is not configured for that host name.",
+            "this server is not configured for that host name.",
             code="wrong_host",
             hint="Use the address that it was started with; the operator can add names with --hosts.",
         )

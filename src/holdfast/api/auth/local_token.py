@@ -36,7 +36,7 @@ class LocalToken:
             return None
         found = self.by_token(given.strip()) if scheme.lower() == "bearer" else None
         if found is None:
-            raise HttpError(401, "This token is not valid.", code="unauthenticated")
+            raise HttpError(401, "this token is not valid.", code="unauthenticated")
         return found
 
     async def note_refusal(

@@ -95,7 +95,7 @@ class InboundSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         for each in self.way:
             if each.name == name and isinstance(each, kind):
                 return each
-        raise HttpError(404, "There is no such inbound channel.", code="not_found")
+        raise HttpError(404, "there is no such inbound channel.", code="not_found")
 
 
 def settings_from_environment() -> InboundSettings:

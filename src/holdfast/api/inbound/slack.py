@@ -85,7 +85,7 @@ def require_signed(headers: Mapping[str, str], body: bytes, way: SlackSource, no
     if not fresh or not any(signed):
         raise HttpError(
             401,
-            "This is not signed by Slack, or was signed more than five minutes ago.",
+            "this is not signed by Slack, or was signed more than five minutes ago.",
             code="signature_invalid",
             hint="Check the signing secret, and the clocks.",
         )
@@ -100,7 +100,7 @@ def payload_of(body: bytes) -> SlackPayload:
         text = given[0]
         found = msgspec.json.decode(text, type=SlackPayload)
     except (ValueError, msgspec.MsgspecError) as error:
-        raise HttpError(422, "The payload is not from Slack.", code="invalid_input") from error
+        raise HttpError(422, "the payload is not from Slack.", code="invalid_input") from error
     require_unique_keys(text, "payload")
     return found
 
@@ -116,7 +116,7 @@ class SlackReceiver:
     async def take(self, payload: SlackPayload) -> None:
         """Decided within two seconds, or later: the person who clicked does not wait."""
         if self.way.teams and (payload.team is None or payload.team.id not in self.way.teams):
-            raise HttpError(403, "This workspace is not allowed.", code="forbidden")
+            raise HttpError(403, "this workspace is not allowed.", code="forbidden")
         clicked = [each for each in payload.actions if each.action_id.startswith(f"{ACTION}:")]
         if payload.type != "block_actions" or not clicked:
             return
@@ -133,7 +133,7 @@ class SlackReceiver:
         try:
             click = msgspec.json.decode(action.value, type=Click)
         except msgspec.MsgspecError:
-            raise HttpError(422, "This button is not from Holdfast.", code="invalid_input") from None
+            raise HttpError(422, "this button is not from Holdfast.", code="invalid_input") from None
         person = await self.person(payload.user.id)
         if person is None:
             text = (

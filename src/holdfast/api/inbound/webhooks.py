@@ -69,7 +69,7 @@ def require_signed(headers: Mapping[str, str], body: bytes, secrets: Sequence[st
     if not 0 < len(name) <= 200 or not is_signed(dict(headers), body, keys, now):
         raise HttpError(
             401,
-            "The signature is invalid, or older than five minutes.",
+            "the signature is invalid, or older than five minutes.",
             code="signature_invalid",
             hint="See standardwebhooks.com for webhook-id, webhook-timestamp and webhook-signature.",
         )
@@ -80,7 +80,7 @@ def event_in(body: bytes) -> WebhookEvent:
     try:
         return decode_strictly(body, WebhookEvent)
     except msgspec.ValidationError as error:
-        raise HttpError(422, f"The event does not fit: {error}.", code="invalid_input") from error
+        raise HttpError(422, f"the event does not fit: {error}.", code="invalid_input") from error
 
 
 class WebhookReceiver:

@@ -131,7 +131,7 @@ class Hub:
         runs = sum(channel.followers for channel in self._channels.values())
         if runs + sum(followers for _, followers in self._tenants.values()) >= most:
             raise HttpError(
-                503, f"This server has {most:,} open streams, which is its limit.", code="too_many_streams",
+                503, f"this server has {most:,} open streams, which is its limit.", code="too_many_streams",
                 hint="Try again later, or use another server.", retry_after=5,
             )  # fmt: skip
 

@@ -52,14 +52,14 @@ def read_message(text: str) -> SocketMessage:
     try:
         return decode_strictly(text, SocketMessage, "message")
     except msgspec.ValidationError as error:
-        raise HttpError(422, f"The message does not fit: {error}.", code="invalid_input") from error
+        raise HttpError(422, f"the message does not fit: {error}.", code="invalid_input") from error
     except RecursionError as error:
-        raise HttpError(422, "The message is nested too deeply.", code="too_deep") from error
+        raise HttpError(422, "the message is nested too deeply.", code="too_deep") from error
 
 
 def _run_of(message: SocketMessage) -> str:
     if not message.run or "\0" in message.run:
-        raise HttpError(422, f"A message of type {message.type} must name a run.", code="invalid_input")
+        raise HttpError(422, f"a message of type {message.type} must name a run.", code="invalid_input")
     return message.run
 
 
@@ -82,7 +82,7 @@ class SocketSubscription(msgspec.Struct, frozen=True):
 def topic_position(message: SocketMessage) -> int | None:
     """The number after which a topic continues; None: from now on. Raises HttpError."""
     if message.run is not None or message.names is not None:
-        raise HttpError(422, "A subscription names a run or a topic, not both.", code="invalid_input")
+        raise HttpError(422, "a subscription names a run or a topic, not both.", code="invalid_input")
     if message.after is not None and not 0 <= message.after <= MOST_SEQ:
         raise HttpError(422, "`after` must be the number of an event.", code="invalid_input")
     return message.after
@@ -111,4 +111,4 @@ class SocketCommand(msgspec.Struct, frozen=True):
         try:
             return msgspec.convert(self.body, shape)
         except msgspec.ValidationError as error:
-            raise HttpError(422, f"The message does not fit: {error}.", code="invalid_input") from error
+            raise HttpError(422, f"the message does not fit: {error}.", code="invalid_input") from error

@@ -136,7 +136,7 @@ class Socket:
             # A socket has no CSRF token; for a cookie the Origin
             # header is the only proof that our page opened it.
             if principal is not None and principal.method == "session" and not _origin(self._socket):
-                raise HttpError(403, "A WebSocket with a session needs the Origin header.", code="cross_site")
+                raise HttpError(403, "a WebSocket with a session needs the Origin header.", code="cross_site")
         except HoldfastError as error:
             await self._note(error, None)
             # An HTTP answer instead of the handshake: a client can read its problem document.
@@ -159,7 +159,7 @@ class Socket:
             async with asyncio.timeout(FIRST):
                 message = read_message(await self._text())
             if message.type != "auth" or not message.token:
-                raise HttpError(401, "This needs a credential.", code="unauthenticated", hint=SIGN_IN)
+                raise HttpError(401, "this needs a credential.", code="unauthenticated", hint=SIGN_IN)
             self._proof = _request(self._socket.scope, token=message.token)
             found = await self._authenticator.authenticate(self._proof)
         except (HoldfastError, TimeoutError) as error:
@@ -211,7 +211,7 @@ class Socket:
             raise WebSocketDisconnect(received["code"], received.get("reason"))
         text = received.get("text")
         if text is None:
-            raise HttpError(400, "The message is binary.", code="not_json", hint="Send JSON as text.")
+            raise HttpError(400, "the message is binary.", code="not_json", hint="Send JSON as text.")
         return str(text)
 
     async def _receive(self, principal: Principal, reading: asyncio.Task[str]) -> None:
@@ -240,7 +240,7 @@ class Socket:
                 case "unsubscribe":
                     result = self._unsubscribe(message)
                 case "auth":
-                    raise HttpError(409, "This socket is already authenticated.", code="conflict")
+                    raise HttpError(409, "this socket is already authenticated.", code="conflict")
                 case _:
                     result = await self._call_route(principal, message)
         except HoldfastError as error:
@@ -249,7 +249,7 @@ class Socket:
         except Exception as error:
             problems.internal_error(error, request_id := new_id())
             failure = HttpError(
-                500, "The server failed.", code="internal", hint=f"Report the request id {request_id}."
+                500, "the server failed.", code="internal", hint=f"Report the request id {request_id}."
             )
             await self._refuse(message.id, failure)
         else:
@@ -264,7 +264,7 @@ class Socket:
         # Streams of ended runs must not count against the limit.
         self._following = {run: task for run, task in self._following.items() if not task.done()}
         if row.id in self._following:
-            raise HttpError(409, f"This socket already follows run {row.id}.", code="conflict")
+            raise HttpError(409, f"this socket already follows run {row.id}.", code="conflict")
         if len(self._following) >= MOST_RUNS:
             raise HttpError(409, f"One socket follows at most {MOST_RUNS} runs.", code="conflict")
         self._hub.require_room(self._settings.most_streams)
@@ -287,7 +287,7 @@ class Socket:
         after, topic = topic_position(message), str(message.topic)
         _require(principal, Right.holds_read if topic == "holds" else Right.runs_read)
         if topic in self._following and not self._following[topic].done():
-            raise HttpError(409, f"This socket already follows {topic}.", code="conflict")
+            raise HttpError(409, f"this socket already follows {topic}.", code="conflict")
         self._hub.require_room(self._settings.most_streams)
         patience = StreamTimeouts(beat=self._settings.heartbeat, life=self._settings.stream_life)
         store = await self._hf.open()
@@ -413,7 +413,7 @@ def require_origin(connection: HTTPConnection, listed: Sequence[str], authentica
         return
     if ours is None or not ours(connection):
         raise HttpError(
-            403, "The request came from a page of another site.", code="cross_site",
+            403, "the request came from a page of another site.", code="cross_site",
             hint="The operator of this server can allow that origin (`holdfast serve --origin`).",
         )  # fmt: skip
 
@@ -440,5 +440,5 @@ def _initial_subscription(run: str, socket: WebSocket) -> SocketMessage:
 
 def _auth_timeout() -> HttpError:
     return HttpError(
-        401, f"No credential was sent within {FIRST:.0f} s.", code="unauthenticated", hint=SIGN_IN
+        401, f"no credential was sent within {FIRST:.0f} s.", code="unauthenticated", hint=SIGN_IN
     )

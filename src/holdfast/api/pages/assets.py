@@ -53,7 +53,7 @@ def files_of(folder: Path) -> dict[str, AssetFile]:
 def asset_response(call: ApiCall, known: AssetFile | None, **headers: str) -> Response:
     """Raises HttpError if there is no such file."""
     if known is None:
-        raise HttpError(404, "There is nothing at this path.", code="not_found")
+        raise HttpError(404, "there is nothing at this path.", code="not_found")
     headers["ETag"] = f'"{known.digest}"'
     if headers["ETag"] in call.request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)
@@ -112,7 +112,7 @@ async def client_file_for_good(call: ApiCall, digest: str, name: str) -> Respons
     if digest != client_digest():
         raise HttpError(
             404,
-            "This server has another version of the client.",
+            "this server has another version of the client.",
             code="not_found",
             hint="GET /client/manifest.json says which.",
         )

@@ -51,7 +51,7 @@ async def act_on(service: HoldService, actor: Actor, row: HoldRow, act: str, for
     elif act in _PLAIN:
         await getattr(service, act)(actor, row.id)
     else:
-        raise HttpError(422, "This page has no such action.", code="invalid_input")
+        raise HttpError(422, "this page has no such action.", code="invalid_input")
 
 
 _FIELDS: Final = (csrf.FIELD, "act", "for", "key", "question", "text", "to", "who")

@@ -80,7 +80,7 @@ async def decide_link_page(call: ApiCall, hold: str) -> Response:
     if not hmac.compare_digest(str(form.get("csrf_token") or "").encode(), csrf_value(token).encode()):
         raise HttpError(
             403,
-            "The request did not come from the page of the link.",
+            "the request did not come from the page of the link.",
             code="csrf",
             hint="Open the link again.",
         )

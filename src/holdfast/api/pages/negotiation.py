@@ -66,7 +66,7 @@ def internal_error_page(request: Request, who: Principal | None, request_id: str
     """An error of the server; the log has its traceback."""
     slip = HttpError(
         500,
-        "The server failed to process this request.",
+        "the server failed to process this request.",
         code="internal",
         hint="Report the request id to the operator of this server.",
     )

@@ -116,7 +116,7 @@ async def act_on_run_page(call: ApiCall, run: str) -> Response:
     elif act == "resume":
         await service.request_resume(row.id)
     else:
-        raise HttpError(422, "This page has no such action.", code="invalid_input")
+        raise HttpError(422, "this page has no such action.", code="invalid_input")
     return redirect(f"/runs/{row.id}", call.request)
 
 

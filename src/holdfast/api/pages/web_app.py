@@ -149,7 +149,7 @@ async def web_asset(call: ApiCall, name: str) -> Response:
     found = None if folder is None else read_app(folder).assets.get(name)
     if found is None:
         raise HttpError(
-            404, "This release of the web app has no such file.", code="not_found", hint="Reload the page."
+            404, "this release of the web app has no such file.", code="not_found", hint="Reload the page."
         )
     accepted = {
         each.partition(";")[0].strip() for each in call.request.headers.get("accept-encoding", "").split(",")

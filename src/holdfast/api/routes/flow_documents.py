@@ -61,7 +61,7 @@ async def get_flow_schema(call: ApiCall, version: str) -> ApiReply[dict[str, Any
     `version` is the major version of the format. It needs no credential: it says nothing about a tenant."""
     if version != SCHEMA_VERSION:
         raise HttpError(
-            404, f"There is no version {version!r} of this schema.", code="not_found",
+            404, f"there is no version {version!r} of this schema.", code="not_found",
             hint=f"GET /v1/schemas/flow/{SCHEMA_VERSION}.",
         )  # fmt: skip
     return ApiReply(body=flow_schema(), headers=_SHARED, etag=_schema_digest())

@@ -83,7 +83,7 @@ async def save_document(call: ApiCall, document: str, body: SaveDocument) -> Api
     if now is not None and call.request.headers.get("if-none-match", "").strip() == "*":
         raise HttpError(
             412,
-            f"There is a document {document!r} already.",
+            f"there is a document {document!r} already.",
             code="version_stale",
             hint="Get it, and send its ETag as If-Match, or choose another name.",
             etag=now.etag,

@@ -101,14 +101,14 @@ async def set_chat_person(call: ApiCall, way: str, chat: str, body: ChatPerson) 
 async def delete_chat_person(call: ApiCall, way: str, chat: str) -> None:
     """Remove this chat user: it can no longer decide."""
     if not await ChatUsers(await call.hf.open()).delete(_own(call, way), chat, by=call.actor):
-        raise HttpError(404, "This chat user is unknown.", code="not_found")
+        raise HttpError(404, "this chat user is unknown.", code="not_found")
 
 
 def _own(call: ApiCall, way: str) -> SlackSource:
     """A channel of the caller's tenant; those of other tenants are not found."""
     found = _settings(call).named(way, SlackSource)
     if found.tenant != call.tenant:
-        raise HttpError(404, "There is no such inbound channel.", code="not_found")
+        raise HttpError(404, "there is no such inbound channel.", code="not_found")
     return found
 
 

@@ -85,7 +85,7 @@ def authenticator_of(call: ApiCall) -> Authenticator:
     """Raises HttpError if this server has no sign-in."""
     found = cast("object", call.request.app.state.authenticator)
     if not isinstance(found, Authenticator):
-        raise HttpError(404, "This server has no sign-in.", code="not_found")
+        raise HttpError(404, "this server has no sign-in.", code="not_found")
     return found
 
 
@@ -196,7 +196,7 @@ async def token_grant(authenticator: Authenticator, text: str) -> tuple[Credenti
     if token is None:
         raise HttpError(
             401,
-            "This token cannot start a session. On the server's machine, holdfast sign-in prints an address "
+            "this token cannot start a session. On the server's machine, holdfast sign-in prints an address "
             "that signs a browser in.",
             code="unauthenticated",
         )
@@ -209,7 +209,7 @@ async def sign_in_with_code(call: ApiCall, code: str, onwards: str | None) -> Re
     if grant is None:
         raise HttpError(
             401,
-            "This sign-in code is not valid: it was used, or is older than ten minutes.",
+            "this sign-in code is not valid: it was used, or is older than ten minutes.",
             code="unauthenticated",
             hint="`holdfast sign-in` prints a new one.",
         )
@@ -222,7 +222,7 @@ async def sign_in_with_code(call: ApiCall, code: str, onwards: str | None) -> Re
 def require_own_page(call: ApiCall, authenticator: Authenticator) -> None:
     """Raises HttpError: another site must not sign a person in as someone else."""
     if not authenticator.same_origin(call.request):
-        raise HttpError(403, "The request came from a page of another site.", code="cross_site")
+        raise HttpError(403, "the request came from a page of another site.", code="cross_site")
 
 
 # ---------------------------------------------------------------------- tokens

@@ -155,7 +155,7 @@ async def _sign_in_failed(call: ApiCall, error: HttpError, onwards: str) -> Resp
 def _oidc(call: ApiCall) -> Oidc:
     found = authenticator_of(call).oidc
     if found is None:
-        raise HttpError(404, "This server has no sign-in provider.", code="not_found")
+        raise HttpError(404, "this server has no sign-in provider.", code="not_found")
     return found
 
 

@@ -31,7 +31,7 @@ async def parts_of(content_type: str, body: bytes) -> list[FormPart]:
     if content_type.partition(";")[0].strip().lower() != "multipart/form-data":
         raise HttpError(
             415,
-            "The body must be multipart/form-data.",
+            "the body must be multipart/form-data.",
             code="unsupported_media_type",
             hint="Send fields and files like a browser's form.",
         )
@@ -74,4 +74,4 @@ async def _pieces(body: bytes) -> AsyncGenerator[bytes]:
 
 
 def _broken(why: str) -> HttpError:
-    return HttpError(422, f"The form cannot be read: {why}.", code="invalid_input")
+    return HttpError(422, f"the form cannot be read: {why}.", code="invalid_input")

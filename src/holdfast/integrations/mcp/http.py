@@ -70,7 +70,7 @@ def _require_origin(call: ApiCall) -> None:
         and origin not in call.settings.origins
         and not authenticator.same_origin(call.request)
     ):
-        raise HttpError(403, "The request came from a page of another site.", code="cross_site")
+        raise HttpError(403, "the request came from a page of another site.", code="cross_site")
 
 
 class McpResponse(Response):

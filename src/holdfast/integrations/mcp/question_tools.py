@@ -228,7 +228,7 @@ async def _opened(agent: McpCaller, name: str) -> HoldRow:
     found = await _find(agent, name)
     if isinstance(found, RunRow):
         raise HttpError(
-            409, "This question is not open yet.", code="not_open", hint="Call check_answer first."
+            409, "this question is not open yet.", code="not_open", hint="Call check_answer first."
         )
     return found
 

@@ -46,7 +46,7 @@ async def list_prompts() -> types.ListPromptsResult:
 async def get_prompt(params: types.GetPromptRequestParams) -> types.GetPromptResult:
     given = params.arguments or {}
     if params.name != _ASK_FIRST.name:
-        raise MCPError(types.INVALID_PARAMS, f"There is no prompt {params.name[:100]!r}. Known: ask_first.")
+        raise MCPError(types.INVALID_PARAMS, f"there is no prompt {params.name[:100]!r}. Known: ask_first.")
     if not given.get("task"):
         raise MCPError(types.INVALID_PARAMS, "ask_first needs a task.")
     whom = f" (assignee {given['assignee']})" if given.get("assignee") else ""
@@ -131,7 +131,7 @@ async def _call_tool(
     """A failure becomes the tool's error result, so that the agent reads what to do about it."""
     tool = TOOLS.get(params.name)
     if tool is None:
-        raise MCPError(types.INVALID_PARAMS, f"There is no tool {params.name[:100]!r}. tools/list lists all.")
+        raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name[:100]!r}. tools/list lists all.")
     try:
         result = await tool.use(agent, params.arguments or {}, ctx.session.report_progress)
     except HoldfastError as error:

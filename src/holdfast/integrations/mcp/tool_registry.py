@@ -45,7 +45,7 @@ class McpTool(msgspec.Struct, frozen=True, kw_only=True):
         except (msgspec.ValidationError, UnicodeEncodeError) as error:
             raise HttpError(
                 422,
-                f"The arguments of {self.name} do not fit: {error}.",
+                f"the arguments of {self.name} do not fit: {error}.",
                 code="invalid_input",
                 hint=f"It takes {', '.join(self.takes.__struct_encode_fields__) or 'none'}.",
             ) from error

@@ -52,5 +52,5 @@ async def signed_in(request: Request) -> Principal:
     """The same, for routes that need a person: without a credential HTTPException 401."""
     found = await caller(request)
     if found is None:
-        raise HTTPException(401, "This needs a credential.")
+        raise HTTPException(401, "this needs a credential.")
     return found

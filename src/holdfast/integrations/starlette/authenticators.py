@@ -124,4 +124,4 @@ def _require_own_page(request: Request) -> None:
     if request.method in csrf.SAFE or kind == "bearer":
         return
     if not csrf.same_origin(request, csrf.own_origins(request, None)):
-        raise HttpError(403, "The request came from a page of another site.", code="cross_site")
+        raise HttpError(403, "the request came from a page of another site.", code="cross_site")

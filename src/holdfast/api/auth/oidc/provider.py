@@ -256,13 +256,13 @@ def _require_logout(header: Mapping[str, Any], claims: Mapping[str, Any]) -> Non
 
 
 def logout_error(why: str) -> HttpError:
-    return HttpError(400, f"The logout token was refused: {why}.", code="invalid_request")
+    return HttpError(400, f"the logout token was refused: {why}.", code="invalid_request")
 
 
 def sign_in_error(why: str) -> HttpError:
     """An error of one sign-in: the person can try again."""
     return HttpError(
-        401, f"The sign-in failed: {why}.", code="sign_in_refused", hint="Start again at /sign-in."
+        401, f"the sign-in failed: {why}.", code="sign_in_refused", hint="Start again at /sign-in."
     )
 
 
@@ -270,7 +270,7 @@ def provider_error(why: str) -> HttpError:
     log.warning("the provider of sign-in: %s", why)
     return HttpError(
         502,
-        "The sign-in provider does not work as expected.",
+        "the sign-in provider does not work as expected.",
         code="provider_trouble",
         hint="Try again later; the server's log has the details.",
     )

@@ -63,7 +63,7 @@ class EffectDeclarations:
         `refuse` with RunBusyError.
 
         `ignore`: parameters that are not recorded, such as clients. `name`: of the effect, by default the
-        function's; its flow is `effect.NAME`. `secrets`: arguments that nobody is shown."""
+        function's; its flow is `effect.NAME`. `secrets`: arguments that are never shown."""
         from holdfast.app.effect_function import EffectFunction
 
         patience = _patience(wait)

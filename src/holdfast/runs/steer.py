@@ -48,7 +48,7 @@ async def steer(service: RunAccess, run: str, text: str, *, by: str, stage: str 
         )
         hint = "Steer a run while a model with tools, or a command-line agent, is at work."
         raise RunStatusError(
-            f"{what}: nobody would get the message.",
+            f"{what}: no agent would get the message.",
             hint=f"At work are: {', '.join(sorted(active))}." if active else hint,
             run=row.id,
             status=row.status,

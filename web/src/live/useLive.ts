@@ -16,7 +16,7 @@ export function useOffline(): boolean {
   return useLiveState() === "offline";
 }
 
-/** Grows whenever something may have been missed: whoever shows a list reads it again. */
+/** Grows whenever something may have been missed: the parts that show a list read it again. */
 export function useGaps(): number {
   const connection = useContext(Live);
   return useSyncExternalStore(connection.watch, () => connection.gaps);

@@ -152,7 +152,7 @@ def _approved_by_default(view: ValidationView, place: ComparisonPlace, text: str
     if yes is not None:
         view.warn(
             "approving-default",
-            f"{place.what} takes {text} for {yes!r} while nobody has decided",
+            f"{place.what} takes {text} for {yes!r} before there is a decision",
             node=place.node,
             edge=place.edge.id if place.edge is not None else None,
             fix="leave the default out, or let it refuse",

@@ -131,7 +131,7 @@ export function AskPanel({ hold, onDone, onClose }: PanelProps) {
   const { person } = useSession();
   const [text, setText] = useState("");
   const [to, setTo] = useState("");
-  // Nobody asks themselves: whoever started the run names another person.
+  // The person who started the run would ask themselves: they name another person.
   const starter = hold.startedBy === person ? "" : hold.startedBy;
   const isComplete = text.trim() !== "" && (to.trim() !== "" || starter !== "");
   return (

@@ -12,6 +12,7 @@ from temporalio.client import WorkflowFailureError
 from temporalio.exceptions import ApplicationError
 
 from holdfast import Holdfast
+from holdfast.cli.fork_options import BranchOptions, create_branch
 from holdfast.runs.fork.fork import fork_once
 from holdfast.types.status import RunStatus
 from tests.deadlines import HANG
@@ -23,9 +24,10 @@ pytestmark = pytest.mark.anyio
 
 @pytest.mark.covers("TD-3")
 async def test_fork_and_rewind_start_on_the_cluster_and_the_source_of_a_rewind_ends(
-    sqlite: str, engine: str
+    sqlite: str, engine: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     flow = asks()
+    monkeypatch.setenv("HOLDFAST_ENGINE", engine)
     async with Holdfast(sqlite, engine=engine) as hf, workers(hf, flow):
         service, found = await hf.service(), await engine_of(hf)
         source = await run(flow, hf, {"from": "source"})
@@ -56,3 +58,10 @@ async def test_fork_and_rewind_start_on_the_cluster_and_the_source_of_a_rewind_e
         await service.answer(waiting.holds[0].id, "no")
         assert (await settled(flow, hf, again.id)).state["answer"] == "no"
         await assert_same(hf, again.id)
+
+        await create_branch(
+            BranchOptions(again.id, None, (), None, resume=False, flow=None, rewinds=False),
+            store=sqlite,
+            json=False,
+        )
+        assert f"A worker of {found.name} advances it." in capsys.readouterr().err

@@ -17,6 +17,7 @@ from holdfast.cli.output.json_output import print_json
 from holdfast.cli.output.results import command, print_holds, row_json, shown_run
 from holdfast.cli.output.tables import print_fields
 from holdfast.errors import FlowNotFoundError, InputError
+from holdfast.runs.engine_report import is_of_engine
 from holdfast.types.status import RunStatus, run_label
 
 if TYPE_CHECKING:
@@ -160,4 +161,7 @@ async def _print_branch(
         print_note(
             "It starts where its source ended: nothing is left to run. Name an earlier checkpoint: RUN@node."
         )
-    print_note(f"Resume it: {command('resume', made.id[:8], store)}")
+    if is_of_engine(made.worker):
+        print_note(f"A worker of {made.worker} advances it.")
+    else:
+        print_note(f"Resume it: {command('resume', made.id[:8], store)}")

@@ -275,6 +275,7 @@ def test_a_search_is_saved_as_a_view_and_deleted(server: WebServer, open_page: O
     inspect(page, "inbox-view")
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_role("link", name="Short ones")).to_have_attribute("aria-current", "page")
+    expect(page.get_by_role("button", name="+ Save view")).to_be_focused()
     expect(page.get_by_role("searchbox", name="Search")).to_have_value("flow:short V-")
     # Listed are both, counted is the one that still waits.
     expect(page.get_by_role("button", name=re.compile("Agree to V-0"))).to_be_visible()
@@ -282,6 +283,7 @@ def test_a_search_is_saved_as_a_view_and_deleted(server: WebServer, open_page: O
     expect(page.get_by_role("button", name=re.compile("V-1"))).to_be_visible()
     page.get_by_role("button", name="Delete the view Short ones").click()
     expect(page.get_by_role("link", name="Short ones")).to_be_hidden()
+    expect(page.get_by_role("button", name="+ Save view")).to_be_focused()
     assert server.api("GET", "/v1/views")["items"] == []
 
 

@@ -311,8 +311,10 @@ def test_paused_runs_are_continued_one_by_one_or_all(server: WebServer, open_pag
     expect(results.get_by_role("listitem").filter(has_text=left[1][:8])).to_contain_text("continued")
     expect(results.get_by_role("listitem").filter(has_text=left[0][:8]).locator(".late")).not_to_be_empty()
     inspect(page, "runs-breakpoints-report")
+    expect(bar.get_by_role("button", name="Close")).to_be_focused()
     bar.get_by_role("button", name="Close").click()
     expect(bar).to_be_hidden()
+    expect(page.locator("#main")).to_be_focused()
     for run in runs:
         result = server.api("GET", f"/v1/runs/{run}/result?wait=60")
         assert result["status"] == ("cancelled" if run == left[0] else "completed")

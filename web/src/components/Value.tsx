@@ -1,8 +1,7 @@
 /** Any value, readable: texts, tables of flat rows, nested values as a list. Large ones are folded. */
 import { form as messages } from "@/locales/en/form";
 import { textOf } from "@/locales/text";
-import { isRecord, labelOf } from "@/models/form";
-import { isRows, plainText, valueText } from "@/models/values";
+import { isRecord, isRows, labelOf, plainText, valueText } from "@/models/values";
 import { type ReactNode, useState } from "react";
 import { Folded } from "./Folded";
 import "./values.css";

@@ -1,6 +1,9 @@
 /** What equal, ordered, contained and true mean in a condition. */
 import { compareTexts } from "./pythonText";
 import { compareRatios, ratioOf } from "./ratio";
+import { isRecord as isMapping } from "./values";
+
+export { isMapping };
 
 export type Path = readonly string[];
 export type Resolve = (path: Path) => unknown;
@@ -15,10 +18,6 @@ export function resolverOf(values: Readonly<Record<string, unknown>>): Resolve {
 function step(value: unknown, part: string): unknown {
   if (Array.isArray(value)) return /^\d{1,18}$/.test(part) && Number(part) < value.length ? value[Number(part)] : MISSING;
   return isMapping(value) && Object.hasOwn(value, part) ? value[part] : MISSING;
-}
-
-export function isMapping(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 export function isNumeric(value: unknown): value is number | bigint {

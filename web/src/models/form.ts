@@ -8,7 +8,7 @@ import { isEmpty } from "./formValue";
 import { type InputField, besideFields, inputFields, inputFrom, valuesFrom } from "./schemaForm";
 
 export { isMapping as isRecord } from "./conditionValues";
-export { type Choice, type Section, labelOf } from "./formSection";
+export type { Choice, Section } from "./formSection";
 export { isEdited, valueOf } from "./formTyped";
 export { isEmpty } from "./formValue";
 

@@ -2,7 +2,7 @@
 import { writeJson } from "./json";
 import { isMapping } from "./conditionValues";
 import type { Field } from "./formValue";
-import { plainText } from "./values";
+import { labelOf, plainText } from "./values";
 
 export type Choice = { id: string; label: string };
 export type Section = {
@@ -78,12 +78,6 @@ function choiceOf(given: unknown): Choice {
 /** As the server shows it on a button: a label that is only the id reads as words. */
 export function decisionLabel({ id, label }: Choice): string {
   return label === id && /^[a-z][a-z0-9]*([_-][a-z0-9]+)*$/.test(id) ? labelOf(id.replaceAll("-", "_")) : label;
-}
-
-/** `order_id` reads `Order id`. */
-export function labelOf(name: string): string {
-  const words = name.replaceAll("_", " ");
-  return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
 export function textOf(value: unknown): string {

@@ -5,9 +5,10 @@ import { isMapping as isRecord } from "./conditionValues";
 import { readJson, writeJson } from "./json";
 import { words } from "./formError";
 import { problemsIn } from "./formSchema";
-import { type Section, labelOf, sectionOf } from "./formSection";
+import { type Section, sectionOf } from "./formSection";
 import { typingFault, valueOf } from "./formTyped";
 import { isEmpty } from "./formValue";
+import { labelOf } from "./values";
 
 const t = textsOf(messages);
 

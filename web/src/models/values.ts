@@ -18,6 +18,10 @@ export function plainText(text: string): string {
   });
 }
 
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
 /** Any value as a text. */
 export function valueText(value: unknown): string {
   if (value === undefined || value === null) return "–";
@@ -28,7 +32,7 @@ export function valueText(value: unknown): string {
 }
 
 function isMoney(value: unknown): value is { amount: string; currency: string } {
-  return typeof value === "object" && value !== null && "amount" in value && "currency" in value;
+  return isRecord(value) && "amount" in value && "currency" in value;
 }
 
 const MOST_ROWS = 10_000;
@@ -37,11 +41,17 @@ const MOST_ROWS = 10_000;
 export function isRows(value: unknown): value is Record<string, unknown>[] {
   if (!Array.isArray(value) || value.length === 0 || value.length > MOST_ROWS) return false;
   const first: unknown = value[0];
-  if (typeof first !== "object" || first === null || Array.isArray(first)) return false;
+  if (!isRecord(first)) return false;
   const names = Object.keys(first);
   const isFlat = (row: unknown): boolean =>
-    typeof row === "object" && row !== null && !Array.isArray(row) && Object.keys(row).length === names.length
+    isRecord(row) && Object.keys(row).length === names.length
     && names.every((name) => Object.hasOwn(row, name))
     && Object.values(row).every((cell) => typeof cell !== "object" || cell === null);
   return names.length > 0 && names.length <= 8 && value.every(isFlat);
+}
+
+/** `order_id` reads `Order id`. */
+export function labelOf(name: string): string {
+  const words = name.replaceAll("_", " ");
+  return words.charAt(0).toUpperCase() + words.slice(1);
 }

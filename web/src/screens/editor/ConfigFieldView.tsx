@@ -2,7 +2,7 @@
 import { useId } from "react";
 import type { ConfigField } from "@/models/configSchema";
 import { isRecord, without } from "@/models/documentData";
-import { labelOf } from "@/models/form";
+import { labelOf } from "@/models/values";
 import type { Problem } from "@/services/documents";
 import { FieldProblems } from "./Problems";
 import { RowsField } from "./RowsField";

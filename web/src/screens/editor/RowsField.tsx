@@ -3,7 +3,7 @@ import { useRef } from "react";
 import { useKeepFocus } from "@/components/useKeepFocus";
 import type { ConfigField } from "@/models/configSchema";
 import { type Config, isRecord, without } from "@/models/documentData";
-import { labelOf } from "@/models/form";
+import { labelOf } from "@/models/values";
 import { t } from "./text";
 
 type RowsProps = { label: string; fields: ConfigField[]; rows: unknown[]; onChange: (rows: unknown[]) => void };

@@ -1,8 +1,7 @@
 /** What changed in the question since it was read. What was typed stays. */
 import { Moment } from "@/components/Moment";
-import { labelOf } from "@/models/form";
 import { type ContentChange, contentChanges } from "@/models/typed";
-import { plainText, valueText } from "@/models/values";
+import { labelOf, plainText, valueText } from "@/models/values";
 import type { Hold } from "@/services/holds";
 import { priorityWord } from "@/words";
 import { t } from "./text";

@@ -1,10 +1,11 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
-import { useState } from "react";
+import { useRef, useState } from "react";
 import { useKeys } from "@/app/useKeys";
 import { useSession } from "@/app/useSession";
 import { Problem } from "@/components/Problem";
 import { Skeleton } from "@/components/Skeleton";
+import { useKeepFocus } from "@/components/useKeepFocus";
 import { type View, listViews } from "@/services/holds";
 import { DropView, SaveView } from "./SaveView";
 import { t } from "./text";
@@ -25,10 +26,13 @@ export function ViewRail({ current, view, q }: { current: string; view: View; q:
     })),
   );
   const [isOpen, setOpen] = useState(false);
+  const rail = useRef<HTMLElement>(null);
+  // A form that was closed, a view that was removed.
+  const keep = useKeepFocus(() => rail.current?.querySelector<HTMLElement>(".save-view"));
   const name = shown.find((each) => each.view === current);
   const title = name ? t(name.label) : (saved.data?.find((each) => each.id === current)?.title ?? t("all"));
   return (
-    <nav className={`rail ${isOpen ? "open" : ""}`} aria-label={t("views")} data-part="views">
+    <nav ref={rail} className={`rail ${isOpen ? "open" : ""}`} aria-label={t("views")} data-part="views" {...keep}>
       <button type="button" className="button rail-menu" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
         {t("view", { title })} <span aria-hidden="true">{"▾"}</span>
       </button>

@@ -1,10 +1,12 @@
 /** Above every page: runs that stand at a breakpoint, with Continue for each and for all that are shown, and what became of each. */
 import { useQueryClient } from "@tanstack/react-query";
 import { Link, useRouterState } from "@tanstack/react-router";
+import { useRef } from "react";
 import { useRight } from "@/app/useSession";
 import { Icon } from "@/components/Icon";
 import { Problem } from "@/components/Problem";
 import { useAction } from "@/components/useAction";
+import { useKeepFocus } from "@/components/useKeepFocus";
 import { type Continued, type Paused, continuePaused } from "@/services/breakpoints";
 import { word } from "@/words";
 import { t } from "./text";
@@ -21,15 +23,21 @@ export default function BreakpointsBar() {
   const { count, shown } = usePaused();
   // On a phone the names are on the pages of runs only: elsewhere they would leave no room.
   const isRuns = useRouterState({ select: (state) => state.location.pathname.startsWith("/runs") });
+  const bar = useRef<HTMLElement>(null);
+  // The page, once the bar itself is gone.
+  const inBar = (found: string) => bar.current?.querySelector<HTMLElement>(found);
+  const keep = useKeepFocus(() => inBar("li button:enabled") ?? inBar(".breakpoints-report > button") ?? inBar("a") ?? document.getElementById("main"));
   if (count === 0 && acting.isIdle) return null;
   const more = count - shown.length;
   return (
-    <section className={`breakpoints ${isRuns ? "" : "breakpoints-elsewhere"}`} aria-label={t("breakpoints")}>
-      <Link className="breakpoints-count" to="/runs" search={{ q: "at:breakpoint" }}>
-        <Icon name="pause" />
-        {t("paused", { count })}
-      </Link>
-      <ul>
+    <section ref={bar} className={`breakpoints ${isRuns ? "" : "breakpoints-elsewhere"}`} aria-label={t("breakpoints")} {...keep}>
+      {count > 0 ? (
+        <Link className="breakpoints-count" to="/runs" search={{ q: "at:breakpoint" }}>
+          <Icon name="pause" />
+          {t("paused", { count })}
+        </Link>
+      ) : null}
+      <ul className="breakpoints-shown" hidden={shown.length === 0}>
         {shown.map((each) => (
           <li key={each.hold}>
             <Link to="/runs/$run" params={{ run: each.run }} search={{ tab: "graph" }}>{shownName(each, shown)}</Link>

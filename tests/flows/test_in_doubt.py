@@ -291,10 +291,11 @@ async def test_an_effect_in_doubt_is_asked_about_again_when_its_failed_run_is_re
     place: Place, inside: bool, first: str
 ) -> None:
     flow, done = Flow("failing-beside", effect="read"), list[str]()
-    lost, broken, works = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    began, lost, broken, works = (asyncio.Event() for _ in range(4))
 
     async def charge() -> dict[str, str]:
         done.append("charge")
+        began.set()
         if first == "failure":
             await asyncio.wait_for(broken.wait(), HANG)
         lost.set()
@@ -312,8 +313,7 @@ async def test_an_effect_in_doubt_is_asked_about_again_when_its_failed_run_is_re
     @flow.node(id="beside")
     async def beside() -> None:
         if not works.is_set():
-            if first == "doubt":
-                await asyncio.wait_for(lost.wait(), HANG)
+            await asyncio.wait_for((lost if first == "doubt" else began).wait(), HANG)
             broken.set()
             raise ValueError("beside")
 

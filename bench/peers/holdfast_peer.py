@@ -35,7 +35,7 @@ MESSAGES = [str(message(number)["content"]) for number in range(LONG + 100)]
 
 
 class OpenInstance:
-    """A house that stays open over the rounds, as the peers' stores do."""
+    """An instance that stays open over the rounds, as the peers' stores do."""
 
     def __init__(self, address: str) -> None:
         self._hf = Holdfast(address)

@@ -7,7 +7,7 @@ import pytest
 
 from holdfast import Anthropic, Gemini, Model, OpenAI, OpenAIResponses, Prices, Retries
 
-# Places, houses and the invariant that every journal replays: as for flows.
+# Places, instances and the invariant that every journal replays: as for flows.
 from tests.agents.provider import Provider, a_provider
 from tests.flows.conftest import hf, place, positions
 

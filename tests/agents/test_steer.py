@@ -31,11 +31,11 @@ def a_flow(model: Scripted, place: Place, *said: str) -> Flow:
     async def look(place: str, ctx: Context) -> str:
         """Looks at a place."""
         if left:
-            service = await houses[0].service()
+            service = await instances[0].service()
             await service.steer(ctx.run_id, left.pop(0), by="user:ann")
         return f"{place} is calm"
 
-    houses: list[Holdfast] = place._instances
+    instances: list[Holdfast] = place._instances
     flow = Flow("steered")
     agent = Agent("bot", model=model, tools=[look], steerable=True)
     flow.agent("bot", agent, output="answer")

@@ -28,7 +28,7 @@ QUICK = Retries(attempts=4, first=0.01, longest=5)
 
 
 class Server:
-    """A house, what serves it, and a client with its token."""
+    """An instance, what serves it, and a client with its token."""
 
     def __init__(self, hf: Holdfast, serving: HttpServer, token: str) -> None:
         self.hf = hf
@@ -76,7 +76,7 @@ async def server(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Server]:
 
 @pytest.fixture
 async def shop(server: Server) -> AsyncIterator[Server]:
-    """A server whose house has a worker, of the flows of `flows.py`."""
+    """A server whose instance has a worker, of the flows of `flows.py`."""
     async with Worker(refund(), both(), on=server.hf):
         yield server
 

@@ -30,7 +30,7 @@ PEOPLE = {
 
 
 class Hall:
-    """A house that is served, and what is said to it: `hall.ask("dana", "GET", "/v1/holds")`."""
+    """An instance that is served, and what is said to it: `hall.ask("dana", "GET", "/v1/holds")`."""
 
     def __init__(self, hf: Holdfast, address: str, tokens: dict[str, str]) -> None:
         self.hf = hf

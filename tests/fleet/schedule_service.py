@@ -1,4 +1,4 @@
-"""A house with one flow that the clock starts, a worker, and a clock that stands still until it is moved."""
+"""An instance with one flow that the clock starts, a worker, and a clock that is moved by hand."""
 
 from __future__ import annotations
 

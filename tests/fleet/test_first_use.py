@@ -1,4 +1,4 @@
-"""The first use of a house by many tasks at once."""
+"""The first use of an instance by many tasks at once."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ async def hf(
 async def bare_hf(
     request: pytest.FixtureRequest, tmp_path: Path, anyio_backend: str
 ) -> AsyncIterator[Holdfast]:
-    """A house whose runs are not replayed afterwards: the test damages, prunes or deletes them."""
+    """An instance whose runs are not replayed afterwards: the test damages, prunes or deletes them."""
     address = await address_of(request.param, tmp_path)
     async with Holdfast(address) as opened:
         yield opened
@@ -125,7 +125,7 @@ def node(flow: Flow, name: str, update: dict[str, Any] | None = None, **options:
 async def place(
     request: pytest.FixtureRequest, tmp_path: Path, anyio_backend: str, positions: Positions
 ) -> AsyncIterator[Place]:
-    """A store and a clock for several houses: workers that die, and others that go on."""
+    """A store and a clock for several instances: workers that die, and others that go on."""
     address = await address_of(request.param, tmp_path)
     async with a_place(address) as found:
         yield found

@@ -1,4 +1,4 @@
-"""Runs on their way from one house to another."""
+"""Runs on their way from one instance to another."""
 
 from __future__ import annotations
 

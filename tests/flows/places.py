@@ -1,4 +1,4 @@
-"""A store that outlives the houses on it: for tests in which one worker goes and another comes."""
+"""A store that outlives the instances on it: for tests in which one worker goes and another comes."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class Place:
         return self._shared
 
     async def reader(self, run: RunId) -> Holdfast:
-        """A house that carries the flow of this run, to read its journal with."""
+        """An instance that carries the flow of this run, to read its journal with."""
         for hf in self._instances:
             row = await (await hf.open()).get_run(run)
             if row is not None and row.version in hf.programs:
                 return hf
-        raise AssertionError(f"no house carries the flow of run {run}")
+        raise AssertionError(f"no instance carries the flow of run {run}")
 
     def lapse(self) -> None:
         """Time enough for the lease of a dead worker to run out."""

@@ -108,7 +108,7 @@ async def test_an_answer_is_not_lost_when_it_comes_before_the_run_has_parked(pla
     answering: list[asyncio.Task[Any]] = []
 
     def answer_now() -> None:
-        # Just when the first house is about to park.
+        # Just when the first instance is about to park.
         hold = derived_id(RUN, "", "work", 1, "ask:0", 1)
         answering.append(asyncio.get_running_loop().create_task(service.answer(hold, "a")))
 

@@ -54,34 +54,34 @@ async def parent(s: dict[str, Any], ctx: Context) -> dict[str, Any]:
 
 @pytest.mark.covers("USERS-CHILD-CALL")
 async def test_a_script_calls_a_flow_and_gets_its_state(place: Place) -> None:
-    hf = await house(place)
+    hf = await instance(place)
     result = await PARENT.run({"n": 21}, on=hf)
     assert result.expect().state["doubled"] == 42
 
 
 @pytest.mark.covers("USERS-CHILD-FAIL")
 async def test_the_failure_of_a_child_is_an_error_that_the_script_handles(place: Place) -> None:
-    result = await PARENT.run({"n": -1}, on=await house(place))
+    result = await PARENT.run({"n": -1}, on=await instance(place))
     assert result.expect().state["status"] == "failed"
     assert "negative" in result.state["error"]
 
 
 @pytest.mark.covers("USERS-CHILD-CALL", "USERS-CHILD-PLACE")
 async def test_a_parent_waits_for_its_child_without_a_process(place: Place) -> None:
-    hf = await house(place)
+    hf = await instance(place)
     result = await PARENT.run({"ask": True}, on=hf)
     assert result.status is RunStatus.pending_input
     child = await only_child(hf, result.run_id)
     # Entered again, it starts no second one.
-    assert (await PARENT.resume(result.run_id, on=await house(place))).status is RunStatus.pending_input
+    assert (await PARENT.resume(result.run_id, on=await instance(place))).status is RunStatus.pending_input
     await answer(hf, child, "seven")
-    assert (await asking.resume(child, on=await house(place))).completed
-    result = await PARENT.resume(result.run_id, on=await house(place))
+    assert (await asking.resume(child, on=await instance(place))).completed
+    result = await PARENT.resume(result.run_id, on=await instance(place))
     assert result.expect().state["many"] == "seven"
     assert await only_child(hf, result.run_id) == child
 
 
-async def house(place: Place) -> Holdfast:
+async def instance(place: Place) -> Holdfast:
     """It has the code of the children, as a worker would."""
     hf = await place.hf()
     for flow in (double, asking):
@@ -104,7 +104,7 @@ async def test_children_run_beside_each_other_and_give_their_results_later(place
         ends = [await child.result() for child in started]
         return {"sum": sum(end.doubled for end in ends), "runs": [child.run_id for child in started]}
 
-    hf = await house(place)
+    hf = await instance(place)
     result = await flow.run(on=hf)
     assert result.expect().state["sum"] == 6
     children = await (await hf.service()).children(result.run_id)
@@ -116,19 +116,19 @@ async def test_children_run_beside_each_other_and_give_their_results_later(place
 async def test_a_child_that_is_rewound_is_the_child_that_its_parent_waits_for(
     place: Place, cancelled: bool
 ) -> None:
-    hf = await house(place)
+    hf = await instance(place)
     result = await PARENT.run({"ask": True}, on=hf)
     service = await hf.service()
     rewound = await service.rewind(await only_child(hf, result.run_id), 0)
     result = await PARENT.resume(result.run_id, on=hf)
     assert result.status is RunStatus.pending_input
-    child = await asking.resume(rewound.id, on=await house(place))
+    child = await asking.resume(rewound.id, on=await instance(place))
     if cancelled:
         await service.cancel(result.run_id)
-        assert (await asking.resume(rewound.id, on=await house(place))).status is RunStatus.cancelled
+        assert (await asking.resume(rewound.id, on=await instance(place))).status is RunStatus.cancelled
         return
     await answer(hf, child, "seven")
-    child = await asking.resume(rewound.id, on=await house(place))
+    child = await asking.resume(rewound.id, on=await instance(place))
     assert child.completed
     assert (await PARENT.resume(result.run_id, on=hf)).expect().state["many"] == child.state["many"]
 
@@ -144,14 +144,14 @@ async def test_a_cancelled_run_cancels_its_children_but_not_detached_ones(place:
         await ctx.ask(f"{own.run_id} {other.run_id}?", options=["yes"])
         return {}
 
-    hf = await house(place)
+    hf = await instance(place)
     result = await flow.run(on=hf)
     (hold,) = await open_holds(hf, result)
     own, other = hold.prompt.rstrip("?").split()
     service = await hf.service()
     await service.cancel(result.run_id)
     for run, status in ((own, RunStatus.cancelled), (other, RunStatus.pending_input)):
-        assert (await asking.resume(run, on=await house(place))).status is status, run
+        assert (await asking.resume(run, on=await instance(place))).status is status, run
 
 
 @pytest.mark.covers("USERS-CHILD-CANCEL")
@@ -165,7 +165,7 @@ async def test_no_child_runs_on_when_those_who_cancel_its_parent_die(place: Plac
         await ctx.start(asking, {}, detached=True)
         await ctx.ask("On?", options=["yes"])
 
-    hf = await house(place)
+    hf = await instance(place)
     result = await flow.run(on=hf)
     child = await only_child(hf, result.run_id)
     store = await hf.open()
@@ -189,11 +189,11 @@ async def test_a_wait_for_a_child_that_never_ends_is_over_in_time(place: Place) 
         except WaitTimeoutError as error:
             return {"error": str(error)}
 
-    hf = await house(place)
+    hf = await instance(place)
     result = await flow.run(on=hf)
     place.clock.advance(hours=2)
     await (await hf.service()).runtime.sweep_holds()
-    result = await flow.resume(result.run_id, on=await house(place))
+    result = await flow.resume(result.run_id, on=await instance(place))
     assert "did not come in time" in result.expect().state["error"]
 
 
@@ -205,7 +205,7 @@ async def test_recursion_without_end_stops_with_a_typed_error(place: Place) -> N
     async def again(ctx: Context) -> Any:
         return await ctx.call("again", {})
 
-    hf = await house(place)
+    hf = await instance(place)
     result = await flow.run(on=hf)
     assert result.status is RunStatus.failed
     service = await hf.service()
@@ -224,7 +224,7 @@ async def test_a_script_in_a_thread_calls_a_flow(place: Place) -> None:
         child = ctx.start(double, {"n": 1})
         return {"sum": child.result().doubled + ctx.call(double, {"n": 2}).doubled}  # type: ignore[attr-defined]
 
-    assert (await flow.run(on=await house(place))).expect().state["sum"] == 6
+    assert (await flow.run(on=await instance(place))).expect().state["sum"] == 6
 
 
 @pytest.mark.covers("USERS-CHILD-KILL", "USERS-CHILD-PLACE")

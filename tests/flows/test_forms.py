@@ -1,4 +1,4 @@
-"""Forms through the whole house: declared, shown, filled in, bound to the run."""
+"""Forms through the whole instance: declared, shown, filled in, bound to the run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same houses and places as the flow tests: the runtime's rules are proven on every store."""
+"""The same instances and places as the flow tests: the runtime's rules are proven on every store."""
 
 from __future__ import annotations
 

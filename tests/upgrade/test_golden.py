@@ -1,4 +1,4 @@
-"""Every envelope that was ever released still reads as the value that was written (house rule 9)."""
+"""Every envelope that was ever released still reads as the value that was written (rule 9 of the style)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What any released version encrypted is still opened, and its addresses are still found (house rule 9)."""
+"""What any released version encrypted still opens, and its addresses are found (rule 9 of the style)."""
 
 from __future__ import annotations
 

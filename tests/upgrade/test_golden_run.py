@@ -1,4 +1,4 @@
-"""Every form of an exported run that was ever released is still imported (house rule 9)."""
+"""Every form of an exported run that was ever released is still imported (rule 9 of the style)."""
 
 from __future__ import annotations
 

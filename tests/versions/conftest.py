@@ -1,4 +1,4 @@
-"""A store for several houses: the process of the old version, the one of the new."""
+"""A store for several instances: the process of the old version, the one of the new."""
 
 from __future__ import annotations
 

@@ -208,7 +208,7 @@ def _differs(seen: list[tuple[int, str]], stored: list[tuple[int, str]]) -> str:
     return f"{len(seen)} were seen and {len(stored)} are stored"
 
 
-# ---------------------------------------------------------------------- the house
+# ---------------------------------------------------------------------- the instance
 def _whole(history: History) -> Iterator[Finding]:
     if history.audit:
         yield Finding("audit broken", "", history.audit)

@@ -1,4 +1,4 @@
-"""A house of each kind under a clock that is moved by hand, with people who decide in it."""
+"""An instance of each kind under a clock that is moved by hand, with people who decide in it."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def test_actor_waits_when_they_are_too_fast_and_goes_on_evenly() -> None:
     assert taken(pace, SAM, 0)
     assert [taken(pace, DANA, now) for now in (19, 20, 21, 40)] == [False, True, False, True]
     assert [taken(pace, DANA, 500) for _ in range(4)] == [True, True, True, False]
-    assert all(taken(pace, SWEEP, 0) for _ in range(10)), "the house itself is not held up"
+    assert all(taken(pace, SWEEP, 0) for _ in range(10)), "the instance itself is not held up"
 
 
 def test_hold_and_link_are_counted_by_themselves_and_another_tenant_uses_up_nothing() -> None:

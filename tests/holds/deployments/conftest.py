@@ -1,4 +1,4 @@
-"""Houses and places as for flows: every journal is folded and replayed after its test."""
+"""Instances and places as for flows: every journal is folded and replayed after its test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A house with holds of several people, one of which is decided with a form, under skills, and reassigned."""
+"""An instance with holds of several people, one of them decided with a form, under skills, and reassigned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A house of each kind, whose holds take files."""
+"""An instance of each kind, whose holds take files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A house with a flow that asks, channels that write down what they get, and a deliverer."""
+"""An instance with a flow that asks, channels that write down what they get, and a deliverer."""
 
 from __future__ import annotations
 

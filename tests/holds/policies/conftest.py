@@ -22,7 +22,7 @@ def clock() -> FakeClock:
 async def make_hf(
     request: pytest.FixtureRequest, tmp_path: Path, clock: FakeClock, anyio_backend: str
 ) -> AsyncIterator[MakeHoldfast]:
-    """Makes houses over one store: once in memory, once in a SQLite file."""
+    """Makes instances over one store: once in memory, once in a SQLite file."""
     async with AsyncExitStack() as stack:
         first: list[Holdfast] = []
 

@@ -1,4 +1,4 @@
-"""A refund that waits for an approval, on a house with rules."""
+"""A refund that waits for an approval, on an instance with rules."""
 
 from __future__ import annotations
 

@@ -216,7 +216,7 @@ async def escalated_once(scene: Scene) -> None:
 
 
 async def told_once(scene: Scene) -> None:
-    """A notice that left the house a moment before the death leaves it again, under the same id."""
+    """A notice that left the instance a moment before the death leaves it again, under the same id."""
     await deliver(scene)
     row = await scene.first()
     assert row.notification_sent

@@ -1,4 +1,4 @@
-"""A house on each store, into which others come by handles of their own."""
+"""An instance on each store, into which others come by handles of their own."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Deeds that are cut short: `python -m tests.holds.races.killed_process DEED FOLDER`.
 
 Each deed is done in a child that is killed at one of its points: before a write, inside its transaction,
-after it, after a notice has left the house. Another child opens what is left, does the deed again as whoever
-was not answered would, and looks whether everything happened once. One line of JSON for each point.
+after it, after a notice has left the instance. Another child opens what is left, does the deed again
+as a caller without an answer would, and looks whether all happened once. One line of JSON for each point.
 """
 
 from __future__ import annotations

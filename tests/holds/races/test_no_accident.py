@@ -60,7 +60,7 @@ def says(body: Any) -> str | None:
 
 
 class Till:
-    """A house in memory whose runs pay where somebody approves."""
+    """An instance in memory whose runs pay where somebody approves."""
 
     def __init__(self, hf: Holdfast, **asked: Any) -> None:
         self.hf, self.paid = hf, list[str]()

@@ -156,7 +156,7 @@ async def test_mistakes_are_reported_with_what_to_do(hall: Server) -> None:
         assert "no run" in await bot.fails("get_run", run="nothing")
         assert "list_questions" in await bot.fails("check_answer", id="nothing")
         assert "It takes run, after, limit, wait_seconds" in await bot.fails("follow_run", run="x", after=-1)
-        assert "The cursor" in await bot.fails("list_runs", cursor="nonsense")
+        assert "the cursor" in await bot.fails("list_runs", cursor="nonsense")
         with pytest.raises(MCPError, match="no tool 'resolve'"):
             await bot.does("resolve")
 

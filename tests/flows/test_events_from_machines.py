@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast import Context, Flow, Holdfast, RunStatus, WaitTimeoutError, Worker
+from holdfast import Context, Flow, Holdfast, Retry, RunStatus, WaitTimeoutError, Worker
 from holdfast.errors import InputError, MessageDiffersError, RunEndedError, RunNotFoundError
 from holdfast.runs.history.timeline import make_timeline
 from holdfast.runs.run_view import shown_run
@@ -156,6 +156,32 @@ async def test_a_wait_for_an_event_that_cannot_be_sent_is_refused(
         result = await node.run({"key": wanted[1]}, on=hf)
         assert result.error is not None
         assert "must have 1 to 200 characters" in result.error.message
+
+
+@pytest.mark.parametrize("signal", [False, True], ids=["key", "run"])
+@pytest.mark.covers("USERS-EVENT-MATCH", "USERS-EVENT-WAIT")
+async def test_an_event_that_comes_when_its_node_fails_is_for_the_next_attempt(
+    place: Place, signal: bool
+) -> None:
+    hf = await place.hf()
+    flow = Flow("failing", effect="read")
+
+    @flow.script(retry=Retry(2, delay=0))
+    async def work(ctx: Context) -> dict[str, Any]:
+        async def fail() -> None:
+            if ctx.attempt == 1:
+                to = {"run": ctx.run_id} if signal else {"key": "A17"}
+                await (await queues(hf)).send_event("paid", 250, id="evt-1", **to)
+                raise ValueError("at the same moment")
+
+        first, _ = await ctx.gather(ctx.wait_for("paid", key="A17"), fail())
+        return {"got": [first, await ctx.wait_for("paid", key="A17")]}
+
+    result = await flow.run(on=hf)
+    # It has the first one, once: the second one is another event.
+    assert result.status is RunStatus.pending_input
+    await (await queues(hf)).send_event("paid", 90, key="A17")
+    assert (await flow.resume(result.run_id, on=hf)).expect().state["got"] == [250, 90]
 
 
 @pytest.mark.covers("USERS-EVENT-MATCH")

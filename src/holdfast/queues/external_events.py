@@ -6,20 +6,21 @@ kept until a run waits for it or its time is over. The end of a run becomes a me
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from typing import Any, Final, cast
 
 import msgspec
 
 from holdfast.errors import HoldfastError, InputError, RunEndedError, RunNotFoundError, StoreError
 from holdfast.queues.bridge import QueueBridge
+from holdfast.queues.consume import received_id
 from holdfast.queues.content import content_digest, encode_payload, optional_text, require_id
 from holdfast.queues.operations import QueueOperations
 from holdfast.store.rows import RunRow
 from holdfast.telemetry import log
 from holdfast.types.clock import MICROS
 from holdfast.types.hold import CONSUME, HoldFilter, HoldOrder, HoldRow
-from holdfast.types.ids import DEFAULT_TENANT, HoldId, RunId, new_id
+from holdfast.types.ids import DEFAULT_TENANT, HoldId, RunId, derived_id, new_id
 from holdfast.types.queue_message import (
     EVENTS,
     LONGEST_EVENT_NAME,
@@ -134,6 +135,23 @@ class QueueEvents(QueueOperations):
             return False
         await self.bridge.publish_run_end(row)
         return await self.bridge.consumer.try_one(row)
+
+    async def give_back(self, hold: str, used: Collection[str]) -> None:
+        """The events that earlier attempts of a node were given for this wait and that its script never got,
+        because it failed at the same moment. `used`: the holds whose answers are recorded."""
+        row = await self.store.hold(HoldId(hold))
+        if row is None or not (row.terms.queue or "").startswith(f"{EVENTS}/"):
+            return
+        place = (CONSUME, row.scope, row.node, row.visit, row.terms.queue)
+        for old in await self.store.holds(run=row.run, status=HoldStatus.resolved, limit=1000):
+            if old.id in used or (old.type, old.scope, old.node, old.visit, old.terms.queue) != place:
+                continue
+            taken = await self.store.queue_message(row.tenant, received_id(old) or "")
+            if taken is not None:
+                fields = {name: getattr(taken, name) for name in NewMessage.__struct_fields__}
+                # Done twice, it is one event.
+                fields |= {"id": derived_id("again", old.id), "visible_at": 0}
+                await self._published(NewMessage(**{**fields, "expires_at": self.store.now() + KEPT_FOR}))
 
     async def run_ended(self, run: RunRow) -> None:
         """Tell the parent of a run that it has ended, if the parent waits for it."""

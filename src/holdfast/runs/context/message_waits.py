@@ -89,23 +89,28 @@ class MessageWaits:
         known = self._numbers.recorded(ordinal, spec.prompt)
         if known is not None and known.done:
             return payload_of(at.node.id, known, spec)
-        if known is None or known.hold not in at.session.pos.holds:
+        fresh = known is None or known.hold not in at.session.pos.holds
+        if fresh:
             if known is None:
                 require()
             self._emitter.flush()
             at.calls.ask_inside(at.execution, ordinal, self._numbers.taken, spec, dict(condition))
-        await self._substeps.beside(self._look(ordinal, before))
+        await self._substeps.beside(self._look(ordinal, before, fresh=fresh))
         return payload_of(at.node.id, await self._answer(ordinal), spec)
 
-    async def _look(self, ordinal: str, before: Callable[[], Awaitable[None]] | None) -> None:
+    async def _look(self, ordinal: str, before: Callable[[], Awaitable[None]] | None, *, fresh: bool) -> None:
         """What is there already is given to the wait at once, also where no worker runs. Its inbox keeps the
         run from parking then."""
         session = self._at.session
         await self._at.calls.committed()
         if before is not None:
             await call_code(before)
-        look = partial(queues_of(session).look, self._at.execution.subs[ordinal].hold)
-        await self._at.calls.when_available(look)
+        queues, execution = queues_of(session), self._at.execution
+        hold = execution.subs[ordinal].hold
+        if fresh and execution.attempt > 1:
+            used = {sub.hold for sub in execution.subs.values()}
+            await self._at.calls.when_available(partial(queues.give_back, hold, used))
+        await self._at.calls.when_available(partial(queues.look, hold))
 
 
 def queues_of(session: HandlerSession) -> Any:

@@ -148,10 +148,10 @@ class QueueEvents(QueueOperations):
                 continue
             taken = await self.store.queue_message(row.tenant, received_id(old) or "")
             if taken is not None:
-                fields = {name: getattr(taken, name) for name in NewMessage.__struct_fields__}
-                # Done twice, it is one event.
-                fields |= {"id": derived_id("again", old.id), "visible_at": 0}
-                await self._published(NewMessage(**{**fields, "expires_at": self.store.now() + KEPT_FOR}))
+                same = NewMessage(**{name: getattr(taken, name) for name in NewMessage.__struct_fields__})
+                # With an id that follows from the old wait: done twice, it is one event.
+                again, keep = derived_id("again", old.id), self.store.now() + KEPT_FOR
+                await self._published(msgspec.structs.replace(same, id=again, visible_at=0, expires_at=keep))
 
     async def run_ended(self, run: RunRow) -> None:
         """Tell the parent of a run that it has ended, if the parent waits for it."""

@@ -67,6 +67,18 @@ async def test_no_agent_reports_for_another_kind_of_stage(
     assert found.context.get(key) == (1 if key == "tool.exit_code" else None)
 
 
+@pytest.mark.parametrize("key", ["outcome", "context.outcome"])
+async def test_a_stage_that_failed_does_not_set_its_outcome(hf: Holdfast, tmp_path: Path, key: str) -> None:
+    text = dot(
+        f'a; good [{TOOL}="true"];',
+        'start -> a; a -> good [condition="context.outcome=success"]; good -> done;'
+        'a -> done [condition="context.outcome=fail"]',
+    )
+    said = json.dumps({"outcome": "fail", "context_updates": {key: "success"}})
+    found = await run(hf, text, tmp_path / "logs", backend=lambda _prompt: f"Well.\n```json\n{said}\n```")
+    assert found.completed_nodes == ("start", "a", "done")
+
+
 @pytest.mark.parametrize("key", KEYS)
 async def test_who_starts_a_run_does_not_answer_its_gates(hf: Holdfast, tmp_path: Path, key: str) -> None:
     with pytest.raises(InputError, match="is set by the engine only"):

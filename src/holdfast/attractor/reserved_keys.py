@@ -20,6 +20,8 @@ _SET_BY: Final = {
     "tool.": "tool",
 }
 """What only one kind of stage reports. Handlers of one's own may do the same."""
+_OF_WALK: Final = ("outcome", "preferred_label", "current_node")
+"""The engine sets them after each stage."""
 
 
 def is_reserved(key: str, kind: str) -> bool:
@@ -27,12 +29,15 @@ def is_reserved(key: str, kind: str) -> bool:
         return True
     # Conditions read `context.k` before `k`, so both are meant.
     name = key.removeprefix("context.")
+    if name in _OF_WALK:
+        return True
     return kind in BUILT_IN and any(name.startswith(of) and kind != by for of, by in _SET_BY.items())
 
 
 def note_reserved(visit: StageVisit, keys: Iterable[str], kind: str) -> None:
-    """In the log of the run. Keys of the engine, which nobody sets by mistake, are not noted."""
-    ignored = sorted(key for key in keys if is_reserved(key, kind) and not key.startswith(_ENGINE))
+    """In the log of the run. Keys of the engine, which have no effect, are not noted."""
+    ours = (_ENGINE, *_OF_WALK)
+    ignored = sorted(key for key in keys if is_reserved(key, kind) and not key.startswith(ours))
     if ignored:
         names = ", ".join(clean_text(key, 60) for key in ignored[:5])
         what = (

@@ -47,11 +47,12 @@ def _is_closed(stage: Stage, pipeline: Pipeline) -> bool:
 
 def _with_choices(stage: Stage, pipeline: Pipeline) -> list[Stage]:
     """The stage, and the stages behind it that pass its outcome on."""
-    found = [stage]
+    found, names = [stage], {stage.id}
     for each in found:
         for link in pipeline.outgoing.get(each.id, ()):
             target = pipeline.stages.get(link.target)
-            if target is not None and target not in found and kind_of(target) == ROUTING:
+            if target is not None and target.id not in names and kind_of(target) == ROUTING:
+                names.add(target.id)
                 found.append(target)
     return found
 

@@ -293,11 +293,17 @@ def _substep(graph: Graph, pos: Position, record: Record, body: SubstepBody) -> 
         open_hold = pos.holds.pop(body.hold, None)
         if open_hold is not None and open_hold.token:
             pos.timers.pop(open_hold.token, None)
-        # Another answer, for a branch beside it, does not say whether the effect happened.
-        if execution.phase == "doubt" and (open_hold is None or open_hold.why == "doubt_step"):
+        # Another answer, for a branch beside it, does not say whether the effect of a step happened.
+        is_other = open_hold is not None and open_hold.why != "doubt_step"
+        if execution.phase == "doubt" and not (is_other and _has_step_in_doubt(pos, execution)):
             execution.phase = "work"
     elif body.value and is_decision(body.ordinal):
         _give_up_branches(pos, execution, body.ordinal, str(body.value[BRANCH]))
+
+
+def _has_step_in_doubt(pos: Position, execution: Exec) -> bool:
+    place = (execution.scope, execution.node)
+    return any(hold.why == "doubt_step" and (hold.scope, hold.node) == place for hold in pos.holds.values())
 
 
 def _give_up_branches(pos: Position, execution: Exec, path: str, winner: str) -> None:

@@ -5,6 +5,8 @@ A program passes its settings as arguments: `Holdfast(..., settings=RunSettings(
 
 from __future__ import annotations
 
+import os
+
 ENVIRONMENT = {
     "HOLDFAST_STORE": (
         "address of the store if neither the program nor `--store` gives one: `sqlite:PATH`, "
@@ -114,3 +116,8 @@ ENVIRONMENT = {
     "OPENAI_BASE_URL": "the base URL for OpenAI; likewise `ANTHROPIC_BASE_URL` and `GEMINI_BASE_URL`",
     "NO_COLOR": "if set, no colours",
 }
+
+
+def is_on(variable: str) -> bool:
+    """Whether a variable that switches something on says so."""
+    return os.environ.get(variable, "").strip().lower() in ("1", "true", "yes", "on")

@@ -12,6 +12,7 @@ import pytest
 from holdfast import Agent, Flow, Holdfast, InputError, RunStatus, Scripted, coding_tools, tool_call
 from holdfast.agents import command
 from holdfast.agents.coding import kit, search
+from holdfast.agents.kept_output import KeptOutput
 from holdfast.agents.tool_environment import without_secrets
 from holdfast.agents.tools import Approval, ToolError
 from holdfast.agents.truncation import LIMITS
@@ -249,13 +250,20 @@ async def test_a_command_gets_no_variable_that_is_named_like_a_secret(
 
 
 def test_output_without_end_is_kept_at_both_ends() -> None:
-    kept = command.KeptOutput(100)
+    kept = KeptOutput(100)
     for number in range(1000):
         kept.add(f"{number:03},".encode())
     text = kept.text()
     assert text.startswith("000,001,")
     assert text.endswith("998,999,")
     assert "[3,900 bytes were not kept]" in text
+
+
+@pytest.mark.parametrize("most", range(20, 28))
+def test_no_character_is_cut_where_output_is_left_out(most: int) -> None:
+    kept = KeptOutput(most)
+    kept.add(b"a" + "é😀".encode() * 20)
+    assert set(kept.text()) <= set("aé😀\n[0123456789 bytes were not kept]")
 
 
 # ---------------------------------------------------------------------- order and approval

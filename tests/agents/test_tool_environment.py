@@ -25,7 +25,7 @@ STARTS: Final = {
 PROCESSES: Final = {
     "agents/command.py": "tool_environment, by its callers: sandbox.py, coding/, attractor/tool_hooks.py",
     "attractor/git.py": "its own: git without the settings, hooks and prompts of the user",
-    "attractor/processes.py": "the environment that command_run.py passes",
+    "attractor/detached_commands.py": "the environment that command_run.py passes",
 }
 """Modules that start commands of documents and models, and where their environment is from."""
 OURS: Final = ("torture/", "demo/", "testing/", "cli/", "runs/node_process/", "agents/command_supervisor.py")

@@ -269,7 +269,7 @@ EXITS: Final = {
     "cli/options/store.py": "where the code of flows is",
     "attractor/directory_sync.py": "a lock of the run directory: nothing is written",
     "attractor/run_files.py": "the run directory: pipelines declare no secrets; it is private to its owner",
-    "attractor/processes.py": "the run directory",
+    "attractor/detached_commands.py": "the run directory",
     "attractor/tool_hooks.py": "the run directory",
     "attractor/worktree_folders.py": "an empty lock",
     "attractor/backends/tools.py": "files that a model writes",

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import apsw
 import pytest
 
-from holdfast.attractor.processes import kill_all
+from holdfast.attractor.detached_commands import kill_all
 from holdfast.types.ids import new_run_id
 from tests.attractor.victims import CHILD
 from tests.deadlines import HANG

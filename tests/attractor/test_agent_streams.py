@@ -12,7 +12,7 @@ from holdfast.attractor.backends.agents.adapter import AgentStart
 from holdfast.attractor.backends.agents.backend import ADAPTERS
 from holdfast.attractor.backends.agents.failure import failure_kind
 from holdfast.attractor.backends.agents.stream import AgentReport, events_in
-from holdfast.attractor.backends.command import result_in
+from holdfast.attractor.backends.cli import result_in
 from tests.attractor import fake_agents
 from tests.attractor.fake_agents import Step
 

@@ -12,8 +12,8 @@ import pytest
 
 from holdfast.attractor import AgentBackend
 from holdfast.attractor.backends.select import backend_named
+from holdfast.attractor.detached_commands import kill_all
 from holdfast.attractor.prepare import prepare_pipeline
-from holdfast.attractor.processes import kill_all
 from holdfast.attractor.program import PipelineSetup
 from holdfast.attractor.worker_requirements import offers_of, stored_requirements
 from holdfast.cli.options.backend import backend_asked_for

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.attractor import AgentBackend, HandlerRegistry, Runner, StageOutcome
-from holdfast.attractor.processes import is_living, kill_now
+from holdfast.attractor.detached_commands import is_living, kill_now
 from holdfast.attractor.runner import PipelineResult
 from holdfast.errors import InputError, RunEndedError
 from holdfast.types.ids import new_run_id

@@ -10,12 +10,12 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.attractor import Runner
-from holdfast.attractor.backends.command import CommandBackend
+from holdfast.attractor.backends.cli import CommandBackend
+from holdfast.attractor.detached_commands import is_living
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.handlers.fan_in import ask_backend
 from holdfast.attractor.outcome import StageOutcome
 from holdfast.attractor.prepare import prepare_pipeline
-from holdfast.attractor.processes import is_living
 from holdfast.attractor.program import PipelineSetup
 from holdfast.attractor.registry import HandlerRegistry
 from holdfast.errors import InputError

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from holdfast import Holdfast
-from holdfast.attractor import directory_sync, processes
-from holdfast.attractor.backends.command import CommandBackend
+from holdfast.attractor import detached_commands, directory_sync
+from holdfast.attractor.backends.cli import CommandBackend
 from holdfast.attractor.context import PipelineContext
 from holdfast.attractor.directory_owner import read_owner
 from holdfast.attractor.outcome import StageOutcome
@@ -159,17 +159,17 @@ async def test_result_of_a_changed_command_is_not_adopted(
     if not alive:
         (tmp_path / "go").touch()
         await until((folder / "exit_code").exists)
-        await until(lambda: not processes.is_alive(folder))
+        await until(lambda: not detached_commands.is_alive(folder))
     changed = line(f't [{TOOL}="echo changed >> $ATTRACTOR_LOGS_ROOT/ran"];', "t")
     runner = Runner(elsewhere)
     found = await runner.resume(tmp_path, source=changed, force=True)
     assert found.status == "waiting"
     assert "had started another command before its pipeline was changed" in found.holds[0].prompt
-    assert processes.is_alive(folder) == alive
+    assert detached_commands.is_alive(folder) == alive
     await (await elsewhere.service()).answer(found.holds[0].id, answer)
     assert (await runner.resume(found.run_id)).status == ends
     assert ran(tmp_path) == runs
-    await until(lambda: not processes.is_alive(folder))
+    await until(lambda: not detached_commands.is_alive(folder))
 
 
 async def test_policy_of_a_stage_decides_about_a_changed_command(
@@ -179,7 +179,7 @@ async def test_policy_of_a_stage_decides_about_a_changed_command(
     changed = line(f't [{TOOL}="echo changed >> $ATTRACTOR_LOGS_ROOT/ran", in_doubt=retry];', "t")
     assert (await Runner(elsewhere).resume(tmp_path, source=changed, force=True)).succeeded
     assert ran(tmp_path) == ["t", "changed"]
-    assert not processes.is_alive(tmp_path / "t/tool-1-1-1")
+    assert not detached_commands.is_alive(tmp_path / "t/tool-1-1-1")
 
 
 async def test_answer_of_an_agent_is_adopted_for_the_same_prompt_alone(
@@ -571,12 +571,14 @@ async def test_fork_has_a_directory_of_its_own_and_both_go_on(hf: Holdfast, tmp_
 def test_end_of_a_run_leaves_the_commands_of_its_forks_alone(tmp_path: Path) -> None:
     folder = tmp_path / "forks" / "f" / "t" / "tool-1-1-1"
     folder.mkdir(parents=True)
-    processes.begin(folder, "while test -d . ; do sleep 0.01; done", shell="/bin/sh", cwd=folder, env={})
+    detached_commands.begin(
+        folder, "while test -d . ; do sleep 0.01; done", shell="/bin/sh", cwd=folder, env={}
+    )
     try:
-        processes.kill_all(tmp_path)
-        assert processes.is_alive(folder)
+        detached_commands.kill_all(tmp_path)
+        assert detached_commands.is_alive(folder)
     finally:
-        processes.kill_now(folder)
+        detached_commands.kill_now(folder)
 
 
 @pytest.mark.covers("CP2-D4")

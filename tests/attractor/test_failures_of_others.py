@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from holdfast import Holdfast
-from holdfast.attractor import processes
+from holdfast.attractor import detached_commands
 from holdfast.attractor.outcome import StageOutcome
 from holdfast.attractor.runner import PipelineResult, Runner
 from holdfast.attractor.worktree_requirements import WORKDIR
@@ -110,19 +110,24 @@ async def test_a_tool_that_takes_too_long_leaves_nothing_of_its_group_behind(run
     assert found.succeeded
     assert runs.trace == Counter(["t", "mend"])
     (said,) = (runs.folder / "logs" / "t").glob("tool-*/pid")
-    await until(lambda: not processes.is_living(int(said.read_text())))
+    await until(lambda: not detached_commands.is_living(int(said.read_text())))
 
 
 @pytest.mark.covers("ATTRACTOR-HANDLER-01", "ATTRACTOR-PROOF-04")
 async def test_a_command_begins_though_a_fork_of_another_thread_keeps_its_lock(tmp_path: Path) -> None:
     """A command that had not begun was taken for one that nobody knows the end of."""
-    with (tmp_path / processes.LOCK).open("a+b") as kept:
+    with (tmp_path / detached_commands.LOCK).open("a+b") as kept:
         fcntl.flock(kept, fcntl.LOCK_EX)
         threading.Timer(0.05, fcntl.flock, (kept, fcntl.LOCK_UN)).start()
         assert await asyncio.to_thread(
-            processes.begin, tmp_path, "exit 5", shell="/bin/sh", cwd=None, env={"PATH": "/usr/bin:/bin"}
+            detached_commands.begin,
+            tmp_path,
+            "exit 5",
+            shell="/bin/sh",
+            cwd=None,
+            env={"PATH": "/usr/bin:/bin"},
         )
-    assert (await processes.wait_for_exit(tmp_path, timeout=HANG)).code == 5
+    assert (await detached_commands.wait_for_exit(tmp_path, timeout=HANG)).code == 5
 
 
 # ---------------------------------------------------------------------- branches

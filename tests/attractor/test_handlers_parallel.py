@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import Holdfast
-from holdfast.attractor import processes
+from holdfast.attractor import detached_commands
 from holdfast.attractor.runner import Runner
 from tests.attractor.run import begun, dot, line, listed, run, until
 
@@ -65,7 +65,7 @@ async def test_the_first_success_stops_the_commands_of_the_others(hf: Holdfast, 
     found = await run(hf, dot(stages, links), tmp_path)
     assert found.succeeded
     folder = next(each for each in begun(tmp_path) if each.parent.name == "slow")
-    await until(lambda: not processes.is_alive(folder))
+    await until(lambda: not detached_commands.is_alive(folder))
 
 
 @pytest.mark.covers("ATTRACTOR-PROOF-05")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.attractor import processes
+from holdfast.attractor import detached_commands
 from tests.attractor.kill import CRASHED, Called, End, Place, finished, place, until
 from tests.attractor.victims import BACKOFF, BRANCHES, GATE, GOAL, HELD, LINE, MANAGER, RESTART, TOOL
 
@@ -205,7 +205,7 @@ def test_a_tool_left_behind_is_stopped_at_its_time_by_who_comes_next(place: Call
     first.kill()
     assert finished(here) == End("completed", ["start", "a", "b", "end"], Counter("b"))
     group = int((here.folder / "D" / "a" / "tool-1-1-1" / "pid").read_text())
-    until(lambda: not processes.is_living(group), "the group is gone")
+    until(lambda: not detached_commands.is_living(group), "the group is gone")
 
 
 @pytest.mark.covers("ATTRACTOR-PROOF-07", "ATTRACTOR-HANDLER-01", "ATTRACTOR-RUN-03")
@@ -222,7 +222,7 @@ def test_what_a_dead_process_left_ends_with_the_run_that_is_cancelled(
     assert here.call("cancel", here.run_id).end() == 0, here.calls[-1].told
     worker = here.call("worker")
     groups = [int(path.read_text()) for path in (here.folder / "D").glob("**/tool-*/pid")]
-    until(lambda: not any(map(processes.is_living, groups)), "nothing is left")
+    until(lambda: not any(map(detached_commands.is_living, groups)), "nothing is left")
     until(lambda: here.statuses() == {"cancelled"}, "all runs have ended")
     worker.kill()
 
@@ -241,7 +241,7 @@ def test_a_loser_is_stopped_by_who_comes_next(place: Callable[[str], Place]) -> 
     ended = finished(here)
     assert ended == End("completed", ["start", "fan", "join", "end"], Counter(["a", "b", "a.end"]))
     (group,) = [int(path.read_text()) for path in (here.folder / "D" / "b").glob("tool-*/pid")]
-    until(lambda: not processes.is_living(group), "the loser is gone")
+    until(lambda: not detached_commands.is_living(group), "the loser is gone")
 
 
 @pytest.mark.covers("ATTRACTOR-PROOF-09", "ATTRACTOR-GATE-02")

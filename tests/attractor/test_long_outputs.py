@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from holdfast import Holdfast
-from holdfast.attractor import processes, run_files
-from holdfast.attractor.backends.agents import process
+from holdfast.attractor import detached_commands, run_files
+from holdfast.attractor.backends.agents import agent_process
+from holdfast.attractor.backends.agents.agent_process import EventView
 from holdfast.attractor.backends.agents.claude import ClaudeAdapter
-from holdfast.attractor.backends.agents.process import EventView
-from holdfast.attractor.backends.command import CommandBackend
+from holdfast.attractor.backends.cli import CommandBackend
 from holdfast.attractor.long_texts import MANY, byte_size, last_line
 from holdfast.attractor.runner import Runner
 from holdfast.attractor.stage_outputs import middle_cut, tail_cut
@@ -46,7 +46,7 @@ def test_ends_of_a_text_are_those_of_all_its_bytes(text: str) -> None:
         assert (byte_size(text, limit) <= limit) == (size <= limit)
         assert middle_cut(text, limit) == cut_whole(text, limit, 5)
         assert tail_cut(text, limit) == cut_whole(text, limit, 0)
-        found = processes.shown(text, limit)
+        found = detached_commands.shown(text, limit)
         assert found == text if size <= limit else "bytes left out" in found
     lines = text.strip().splitlines()
     assert last_line(text) == (lines[-1] if lines else "")
@@ -111,8 +111,8 @@ def test_events_of_an_agent_are_shown_in_parts(tmp_path: Path, monkeypatch: pyte
                 shown.append(data)
 
     text = '{"type": "user"}\n' * 4
-    (tmp_path / processes.STDOUT).write_text(text + '{"type"')
-    monkeypatch.setattr(process, "_PART", len(text) // 2)
+    (tmp_path / detached_commands.STDOUT).write_text(text + '{"type"')
+    monkeypatch.setattr(agent_process, "_PART", len(text) // 2)
     view = EventView(Visit(), ClaudeAdapter(), tmp_path)  # type: ignore[arg-type]
     assert view.look()
     assert len(shown) == 2

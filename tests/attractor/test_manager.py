@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast import Holdfast
-from holdfast.attractor import processes
+from holdfast.attractor import detached_commands
 from holdfast.attractor.handlers.manager import ManagerOptions
 from holdfast.attractor.prepare import input_of
 from holdfast.attractor.runner import Runner
@@ -184,7 +184,7 @@ async def test_a_cancelled_manager_takes_its_child_along(hf: Holdfast, tmp_path:
     rows: Any = await service.list(RunFilter())
     assert {row.flow: row.status for row in rows} == {"child": "cancelled", "g": "cancelled"}
     tool = begun(tmp_path / "logs" / "m" / "child-1")[0]
-    await until(lambda: not processes.is_alive(tool))
+    await until(lambda: not detached_commands.is_alive(tool))
 
 
 async def test_a_failed_child_is_gone_on_with_when_its_manager_is(hf: Holdfast, tmp_path: Path) -> None:
@@ -262,5 +262,5 @@ async def test_manager_that_stops_stops_its_child(
     assert [row.status == "cancelled" for row in rows] == [not detach]
     tool = begun(tmp_path / "logs" / "m" / "child-1")
     if not detach:
-        await until(lambda: all(not processes.is_alive(each) for each in tool))
+        await until(lambda: all(not detached_commands.is_alive(each) for each in tool))
     (tmp_path / "go").touch()

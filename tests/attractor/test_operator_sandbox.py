@@ -12,7 +12,7 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.attractor.backends.agents.backend import AgentBackend
-from holdfast.attractor.backends.command import CommandBackend
+from holdfast.attractor.backends.cli import CommandBackend
 from holdfast.attractor.runner import Runner
 from holdfast.errors import RequirementsMissingError
 from holdfast.types.ids import new_run_id

@@ -75,7 +75,7 @@ async def test_directory_of_an_encrypted_store_is_not_written(tmp_path: Path) ->
 
 
 async def test_agent_of_a_command_leaves_nothing_on_an_encrypted_store(tmp_path: Path) -> None:
-    from holdfast.attractor.backends.command import CommandBackend
+    from holdfast.attractor.backends.cli import CommandBackend
 
     async with Holdfast(f"sqlite:{tmp_path / 's.db'}", keys=ring()) as hf:
         backend = CommandBackend(f"echo {MARK} {{prompt_file}}")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from holdfast import Holdfast
-from holdfast.attractor import processes
+from holdfast.attractor import detached_commands
 from holdfast.attractor.runner import Runner
 from holdfast.types.ids import new_run_id
 from holdfast.types.status import RunStatus
@@ -79,7 +79,7 @@ async def test_a_tool_that_takes_too_long_is_killed_with_all_that_it_started(
     stages = tool(f"(sleep 1.5; echo late > {left}) & sleep 60", ", timeout=200ms") + " fix;"
     found = await run(hf, dot(stages, either("t", "fix")), tmp_path)
     assert found.completed_nodes == ("start", "t", "fix", "done")
-    assert not processes.is_living(group_of(tmp_path))
+    assert not detached_commands.is_living(group_of(tmp_path))
     assert not left.exists()
 
 
@@ -87,7 +87,7 @@ async def test_a_tool_that_takes_too_long_is_killed_with_all_that_it_started(
 async def test_what_a_tool_leaves_behind_is_killed_when_it_ends(hf: Holdfast, tmp_path: Path) -> None:
     found = await run(hf, line(tool("sleep 60 & echo ok"), "t"), tmp_path)
     assert found.context["tool.output"] == "ok\n"
-    await until(lambda: not processes.is_living(group_of(tmp_path)))
+    await until(lambda: not detached_commands.is_living(group_of(tmp_path)))
 
 
 @pytest.mark.covers("ATTRACTOR-HANDLER-01")
@@ -98,7 +98,7 @@ async def test_long_output_keeps_its_beginning_and_its_end(hf: Holdfast, tmp_pat
     assert said.startswith("first\nxxx")
     assert said.endswith("\nlast\n")
     assert "bytes left out" in said
-    assert len(said) < processes.SHOWN + 100
+    assert len(said) < detached_commands.SHOWN + 100
     assert len((begun(tmp_path)[0] / "stdout").read_bytes()) > 300_000
 
 
@@ -106,7 +106,7 @@ async def test_long_output_keeps_its_beginning_and_its_end(hf: Holdfast, tmp_pat
 async def test_a_tool_that_never_stops_writing_is_stopped(
     hf: Holdfast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(processes, "MAX_STREAM", 100_000)
+    monkeypatch.setattr(detached_commands, "MAX_STREAM", 100_000)
     found = await run(hf, line(tool("yes"), "t"), tmp_path)
     assert found.outcome.failure_reason == "the command wrote more than 100,000 bytes and was stopped"
 
@@ -250,7 +250,7 @@ async def test_a_tool_that_still_runs_is_killed_at_its_timeout(hf: Holdfast, tmp
     run_id = await stopping.begin(line(tool("sleep 60", ", timeout=400ms"), "t"))
     found = await stopping.runner.resume(run_id)
     assert "timeout" in found.outcome.failure_reason
-    assert not processes.is_alive(stopping.folder)
+    assert not detached_commands.is_alive(stopping.folder)
 
 
 @pytest.mark.covers("ATTRACTOR-HANDLER-01")
@@ -273,8 +273,8 @@ async def test_a_tool_whose_end_nobody_knows_is_in_doubt(
     command = f"echo x >> {trace}; test -e {again} || sleep 60"
     run_id = await stopping.begin(line(tool(command, more), "t"))
     await until(lambda: written(trace))
-    processes.kill_now(stopping.folder)
-    await until(lambda: not processes.is_alive(stopping.folder))
+    detached_commands.kill_now(stopping.folder)
+    await until(lambda: not detached_commands.is_alive(stopping.folder))
     again.touch()
     found = await stopping.runner.resume(run_id)
     if answer:
@@ -296,7 +296,7 @@ async def test_on_another_machine_only_an_exit_code_that_is_there_counts(
         line(tool(f"while test -d {tmp_path} && ! test -e {go}; do sleep 0.02; done", ", in_doubt=fail"), "t")
     )
     monkeypatch.setattr("holdfast.attractor.handlers.tool.machine", lambda: "elsewhere")
-    monkeypatch.setattr(processes, "is_alive", lambda folder: False)
+    monkeypatch.setattr(detached_commands, "is_alive", lambda folder: False)
     found = await stopping.runner.resume(run_id)
     assert found.status == "fail"
     assert "its result is unknown" in found.outcome.failure_reason
@@ -314,7 +314,7 @@ async def test_a_cancelled_run_takes_its_tool_along(hf: Holdfast, tmp_path: Path
     found = await work
     assert found.status == "cancelled"
     assert (await service.get(run_id)).status is RunStatus.cancelled
-    await until(lambda: not processes.is_living(group_of(tmp_path)))
+    await until(lambda: not detached_commands.is_living(group_of(tmp_path)))
 
 
 @pytest.mark.covers("ATTRACTOR-HANDLER-01")
@@ -323,14 +323,14 @@ async def test_a_run_that_is_cancelled_while_nobody_advances_it_takes_its_tool_a
 ) -> None:
     stopping = Stopping(hf, tmp_path / "logs")
     run_id = await stopping.begin(line(tool("sleep 60"), "t"))
-    assert processes.is_alive(stopping.folder)
+    assert detached_commands.is_alive(stopping.folder)
     await (await hf.service()).cancel(run_id)
     assert (await stopping.runner.resume(run_id)).status == "cancelled"
-    await until(lambda: not processes.is_living(group_of(tmp_path / "logs")))
+    await until(lambda: not detached_commands.is_living(group_of(tmp_path / "logs")))
 
 
 def test_a_folder_is_begun_by_one_only(tmp_path: Path) -> None:
     (tmp_path / "lock").touch()
-    first = processes.begin(tmp_path, "sleep 0.3", shell="/bin/sh", cwd=None, env=os.environ)
-    second = processes.begin(tmp_path, "sleep 0.3", shell="/bin/sh", cwd=None, env=os.environ)
+    first = detached_commands.begin(tmp_path, "sleep 0.3", shell="/bin/sh", cwd=None, env=os.environ)
+    second = detached_commands.begin(tmp_path, "sleep 0.3", shell="/bin/sh", cwd=None, env=os.environ)
     assert (first, second) == (True, False)

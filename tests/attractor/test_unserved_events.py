@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast import Holdfast
-from holdfast.attractor.backends.command import CommandBackend
+from holdfast.attractor.backends.cli import CommandBackend
 from holdfast.attractor.program import PipelineDialect, PipelineSetup
 from holdfast.cli.output.results import event_line
 from holdfast.frontends.dot.lower import DIALECT

@@ -13,7 +13,7 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.attractor import Runner
-from holdfast.attractor.backends.command import CommandBackend
+from holdfast.attractor.backends.cli import CommandBackend
 from holdfast.attractor.export import export_directory
 from holdfast.attractor.outcome import StageOutcome
 from holdfast.attractor.runner import PipelineResult

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast import Holdfast
 from holdfast.attractor import AgentBackend
-from holdfast.attractor.backends.command import CommandBackend
+from holdfast.attractor.backends.cli import CommandBackend
 from holdfast.attractor.verdict import block_in, stray_in, structured_in
 from holdfast.attractor.verdict_id import VerdictRequest
 from tests.attractor.fake_agents import FakeAgents, agents, claude

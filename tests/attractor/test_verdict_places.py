@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast import Holdfast
-from holdfast.attractor.backends.command import CommandBackend
+from holdfast.attractor.backends.cli import CommandBackend
 from holdfast.attractor.outcome import StageOutcome
 from tests.agents.conftest import provider
 from tests.agents.provider import Answer, Provider

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from holdfast import Holdfast
-from holdfast.attractor import worktrees
+from holdfast.attractor import branch_worktree
 from holdfast.attractor.git import GitCommandError, Repository
 from holdfast.attractor.runner import PipelineResult, Runner
 from holdfast.attractor.worktree_folders import LOCK, add_folder, remove_worktree
@@ -611,7 +611,7 @@ async def test_a_stage_that_an_older_version_began_in_the_users_folder_runs_once
     source = dot(stages, f'{ways} join -> fix [condition="outcome=fail"]', f'workdir="{repo}"')
     runner, run_id = Runner(hf, logs_root=tmp_path / "logs"), str(new_run_id())
     with monkeypatch.context() as patched:
-        patched.setattr(worktrees, "_unmerged_scope", lambda visit: None)
+        patched.setattr(branch_worktree, "_unmerged_scope", lambda visit: None)
         work = asyncio.ensure_future(runner.run(source, run_id=run_id))
         await until(lambda: (repo / "fixed").exists() or work.done())
         work.cancel()

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from holdfast import Holdfast
-from holdfast.attractor import worktrees
+from holdfast.attractor import branch_worktree
+from holdfast.attractor.branch_worktree import Worktree
 from holdfast.attractor.git import Repository
 from holdfast.attractor.runner import Runner
 from holdfast.attractor.worktree_folders import add_folder
-from holdfast.attractor.worktrees import Worktree
 from holdfast.errors import InputError
 from tests.attractor.repositories import files, git, made, refs, state
 from tests.attractor.run import dot
@@ -112,12 +112,12 @@ def test_own_commits_of_an_interrupted_agent_keep_what_git_ignores(tmp_path: Pat
         root=tmp_path / "logs", commit=head, origin="", at=0,
     )  # fmt: skip
     # The worker that claims the run next enters the stage again.
-    worktrees._prepare(workspace)
+    branch_worktree._prepare(workspace)
     assert git(path, "ls-files") == ".gitignore\ndist/forced"
     # Another history than that of the run is none of the stage's.
     other = git(path, "commit-tree", "-m", "other", f"{head}^{{tree}}")
     git(path, "update-ref", "--no-deref", "HEAD", other)
-    worktrees._prepare(workspace)
+    branch_worktree._prepare(workspace)
     assert git(path, "rev-parse", "HEAD") == head
 
 

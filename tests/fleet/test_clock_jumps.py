@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 import holdfast as holdfast_package
 from holdfast import Flow, Holdfast
-from holdfast.runs.worker.recovery import Reaper
+from holdfast.runs.worker.reaper import Reaper
 from holdfast.store.protocols import Store
 from holdfast.store.rows import ClaimRequest, RunRow
 from holdfast.testing.clock import FakeClock

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.errors import InputError
 from holdfast.runs.schedules.cron import fires_at, local, newest, upcoming
-from holdfast.runs.schedules.request import make_plan, require_name
+from holdfast.runs.schedules.parse_schedule import make_plan, require_name
 from holdfast.runs.schedules.schedule import SchedulePlan
 from holdfast.types.clock import MICROS, to_micros
 

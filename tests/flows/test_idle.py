@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast import Context, Flow, Holdfast, RunSettings, RunStatus
-from holdfast.runs.worker.recovery import Reaper
+from holdfast.runs.worker.reaper import Reaper
 from holdfast.store.rows import RunRow
 from holdfast.types.ids import RunId
 from tests.deadlines import HANG

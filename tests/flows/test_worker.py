@@ -9,7 +9,7 @@ import pytest
 
 from holdfast import Flow, Holdfast, RunSettings, Worker
 from holdfast.errors import StoreFullError, StoreUnavailableError
-from holdfast.runs.worker.recovery import Reaper
+from holdfast.runs.worker.reaper import Reaper
 from holdfast.runs.worker.timer_sweep import TimerSweep
 from holdfast.runs.worker.worker import RunWorker
 from holdfast.store.rows import ClaimRequest

@@ -19,10 +19,10 @@ pytest.importorskip("temporalio")
 
 from holdfast import Holdfast, Worker
 from holdfast.app.flow import wait_until_idle
+from holdfast.attractor.detached_commands import is_living
 from holdfast.attractor.export import export_directory
 from holdfast.attractor.handlers.tool import DONE
 from holdfast.attractor.interviewers import Answer, QueueInterviewer
-from holdfast.attractor.processes import is_living
 from holdfast.attractor.program import PipelineDialect, PipelineSetup
 from holdfast.attractor.runner import Runner
 from holdfast.cli.main import Exit

@@ -10,11 +10,11 @@ from typing import Any
 
 import msgspec
 
+from holdfast.agents.agent_scope import new_agent_scope
 from holdfast.agents.budget import Budget
 from holdfast.agents.loop import Conversation, ConversationResult
 from holdfast.agents.messages import FINAL, Message, ToolSpec
 from holdfast.agents.model import Model
-from holdfast.agents.node_scope import new_agent_scope
 from holdfast.agents.schemas import Read, reader_of, schema_of
 from holdfast.agents.tools import Approval, Tool, When, approval_of, as_tool
 from holdfast.agents.workspace import MAX_BYTES, Sandbox

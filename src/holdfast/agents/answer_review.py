@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from holdfast.agents.node_scope import AgentScope
+from holdfast.agents.agent_scope import AgentScope
 from holdfast.agents.schemas import schema_of
 from holdfast.agents.tool_approval import OPTIONS
 from holdfast.agents.tools import Approval

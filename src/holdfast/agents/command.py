@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 import sys
-from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Final
 import msgspec
 
 from holdfast.agents import command_supervisor
+from holdfast.agents.kept_output import KeptOutput
 from holdfast.agents.tool_environment import hide_secrets
 
 GRACE: Final = 2.0
@@ -125,37 +125,6 @@ async def _read(read_end: int, kept: KeptOutput) -> None:
             kept.add(block)
     finally:
         transport.close()
-
-
-class KeptOutput:
-    """The beginning and the end of an output of any length."""
-
-    def __init__(self, most: int) -> None:
-        self._head, self._tail = bytearray(), deque[bytes]()
-        self._half = most // 2
-        self._size = 0
-        self._left_out = 0
-
-    def add(self, block: bytes) -> None:
-        room = self._half - len(self._head)
-        self._head += block[:room]
-        if len(block) > room:
-            self._tail.append(block[room:])
-            self._size += len(block) - room
-        while self._size > self._half:
-            first = self._tail.popleft()
-            over = min(len(first), self._size - self._half)
-            if over < len(first):
-                self._tail.appendleft(first[over:])
-            self._size -= over
-            self._left_out += over
-
-    def text(self) -> str:
-        head, tail = bytes(self._head), b"".join(self._tail)
-        if not self._left_out:
-            return (head + tail).decode(errors="replace")
-        note = f"\n[{self._left_out:,} bytes were not kept]\n"
-        return head.decode(errors="replace") + note + tail.decode(errors="replace")
 
 
 def _end(group: int) -> None:

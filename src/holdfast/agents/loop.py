@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from holdfast.agents.agent_scope import AgentScope
 from holdfast.agents.answer_review import review_answer
 from holdfast.agents.budget import BudgetMeter, BudgetUsage, usage_of
 from holdfast.agents.context_window import SHRUNK, WARNED, ContextWindow
@@ -28,7 +29,6 @@ from holdfast.agents.messages import (
 )
 from holdfast.agents.model_call import ModelCall, model_error
 from holdfast.agents.model_wait import LongWait, ModelWaits
-from holdfast.agents.node_scope import AgentScope
 from holdfast.agents.reservation import (
     BudgetStop,
     CallBounds,

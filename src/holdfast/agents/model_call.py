@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from holdfast.agents.agent_scope import AgentScope
 from holdfast.agents.digests import request_digests
 from holdfast.agents.messages import ModelReply, ModelRequest, message_to_plain
 from holdfast.agents.model import Model, StreamCallback
 from holdfast.agents.model_wait import LongWait
-from holdfast.agents.node_scope import AgentScope
 from holdfast.agents.reservation import CallBounds, CallBudgets
 from holdfast.errors import EgressError, ModelError, ModelRefusedError, ModelReplyError, ModelUnavailableError
 from holdfast.model.budget_ledger import NANOS

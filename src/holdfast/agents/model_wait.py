@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from holdfast.agents.node_scope import AgentScope
+from holdfast.agents.agent_scope import AgentScope
 from holdfast.agents.reservation import CallBounds
 from holdfast.errors import ModelError
 from holdfast.model.budget_ledger import NANOS

@@ -14,10 +14,10 @@ from typing import Any, Final
 
 import msgspec
 
+from holdfast.agents.agent_scope import AgentScope
 from holdfast.agents.budget import MICROS, BudgetMeter, BudgetState, usage_of
 from holdfast.agents.messages import ModelRequest
 from holdfast.agents.model import Model
-from holdfast.agents.node_scope import AgentScope
 from holdfast.agents.prices import MILLION, Prices
 from holdfast.errors import BudgetError
 from holdfast.model.budget_ledger import NANOS, Amounts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from holdfast.agents.node_scope import AgentScope
+from holdfast.agents.agent_scope import AgentScope
 from holdfast.types.skill import Skill, SkillTool
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import msgspec
 
+from holdfast.agents.agent_scope import AgentScope
 from holdfast.agents.messages import ToolCall
-from holdfast.agents.node_scope import AgentScope
 from holdfast.agents.tools import Approval, Tool
 from holdfast.model.checks.json_schemas import schema_faults
 from holdfast.model.expressions import mapping_resolver

@@ -10,9 +10,9 @@ from typing import Any, cast
 
 import msgspec
 
+from holdfast.agents.agent_scope import AgentScope, ScriptContext
 from holdfast.agents.digests import tool_digests
 from holdfast.agents.messages import ToolCall
-from holdfast.agents.node_scope import AgentScope, ScriptContext
 from holdfast.agents.tool_approval import approve, shown_call
 from holdfast.agents.tools import Tool, ToolOutput
 from holdfast.agents.truncation import LIMITS, truncated

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from holdfast.agents.agent_scope import AgentScope
 from holdfast.agents.messages import ToolCall
-from holdfast.agents.node_scope import AgentScope
 from holdfast.agents.tool_call import PlannedCall, SubAgent, ToolResult, gather_results, perform, read_call
 from holdfast.agents.workspace import Workspace
 

@@ -14,7 +14,7 @@ from holdfast.api.routing import ApiCall
 from holdfast.api.schemas.pipelines import DiagnosticWire, SubmitPipeline, brought_wire, diagnostic_wire
 from holdfast.api.settings import ApiSettings
 from holdfast.attractor.backends.agents.backend import PREFIX as AGENT
-from holdfast.attractor.backends.command import PREFIX as COMMAND
+from holdfast.attractor.backends.cli import PREFIX as COMMAND
 from holdfast.attractor.backends.model import NAME as MODEL
 from holdfast.attractor.machine_requirements import required_access_of
 from holdfast.attractor.prepare import PreparedPipeline, input_of

@@ -14,7 +14,7 @@ from holdfast.app.flow import Flow, run_blocking
 from holdfast.checkpoint.shapes import shape_of
 from holdfast.errors import ExpressionError, InputError, NotDone, ValueNotStorableError
 from holdfast.frontends.python.code import code_fingerprint
-from holdfast.frontends.python.functions import is_coroutine
+from holdfast.frontends.python.function_parameters import is_coroutine
 from holdfast.model.annotations import named_types
 from holdfast.model.expressions.resolve import mapping_resolver
 from holdfast.model.idempotency_keys import key_value

@@ -64,7 +64,7 @@ class Flow(AgentNodes, Generic[State]):
         """Workers that serve this flow set that schedule when they start: one of `cron`, `every` and `at`,
         and the other settings of `hf.schedules().put`. An operator's changes are kept; a schedule that is no
         longer declared stays until it is deleted. Raises InputError."""
-        from holdfast.runs.schedules.request import make_plan, require_name
+        from holdfast.runs.schedules.parse_schedule import make_plan, require_name
 
         tenant = plan.pop("tenant", DEFAULT_TENANT)
         make_plan(0, **plan)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.attractor.backends.agents.backend import AgentBackend
-from holdfast.attractor.backends.command import CommandBackend
+from holdfast.attractor.backends.cli import CommandBackend
 from holdfast.attractor.backends.model import ModelBackend
 from holdfast.attractor.context import PipelineContext
 from holdfast.attractor.handler import StageHandler, StageVisit

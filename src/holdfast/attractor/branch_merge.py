@@ -7,13 +7,13 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from holdfast.attractor import worktrees
+from holdfast.attractor import branch_worktree
 from holdfast.attractor.branch_refs import levels, ref_name
+from holdfast.attractor.branch_worktree import COMMIT, ORIGIN, SCOPE, Worktree
 from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.attractor.stage_outputs import middle_cut
 from holdfast.attractor.worktree_folders import FOLDER, is_committed, remove_worktree
 from holdfast.attractor.worktree_requirements import WORKTREE
-from holdfast.attractor.worktrees import COMMIT, ORIGIN, SCOPE, Worktree
 from holdfast.frontends.dot.document import Stage
 from holdfast.types.text import clean_text
 
@@ -88,7 +88,7 @@ class _Merge:
         self._visit, self._fan, self._branches = visit, fan, branches
         self._best, self._chosen = best, chosen
         self._at = 0
-        self._repository = worktrees.repository_of(visit)
+        self._repository = branch_worktree.repository_of(visit)
 
     async def perform(self) -> StageOutcome:
         visit = self._visit
@@ -101,7 +101,7 @@ class _Merge:
         self._at = await visit.ctx.step("merge", begin, effect="external", idempotent=True, key="merge")
         commit, merged = self._branches[0].commit, (self._branches[0].id,)
         for branch in self._branches:
-            await asyncio.to_thread(worktrees.require_commit, visit, self._repository, branch.commit)
+            await asyncio.to_thread(branch_worktree.require_commit, visit, self._repository, branch.commit)
         for branch in self._branches[1:]:
             found = await asyncio.to_thread(self._joined, commit, branch, merged)
             if isinstance(found, Conflict):
@@ -119,7 +119,7 @@ class _Merge:
         tree, files = self._repository.merge(ours, branch.commit)
         if files:
             return Conflict(ours, branch, merged, files)
-        made = worktrees.commit_of(
+        made = branch_worktree.commit_of(
             self._visit, self._workspace("", ""), tree, (ours, branch.commit), f"Merge {branch.id}"
         )
         return self._repository.commit(made), (*merged, branch.id), False
@@ -182,7 +182,7 @@ class _Merge:
     def _hand_ref(self, found: Conflict) -> str:
         visit = self._visit
         place = ref_name(f"{visit.branch}{visit.stage.id}.{visit.ctx.visit}[0]/")
-        return f"{worktrees.refs_of(visit)}merge/{place}/{found.branch.commit[:12]}"
+        return f"{branch_worktree.refs_of(visit)}merge/{place}/{found.branch.commit[:12]}"
 
     def _by_hand(self, found: Conflict) -> str:
         """The commit that a person made, if it has both."""
@@ -201,7 +201,7 @@ class _Merge:
         return StageOutcome(context_updates=updates, notes=notes)
 
     def _write(self, workspace: Worktree) -> None:
-        worktrees.keep_as_merged(workspace)
+        branch_worktree.keep_as_merged(workspace)
         self._remove_branches()
 
     def _remove_branches(self) -> None:
@@ -219,7 +219,7 @@ class _Merge:
     def _workspace(self, commit: str, origin: str) -> Worktree:
         """That of the scope around the branches."""
         visit = self._visit
-        return worktrees.workspace_of(
+        return branch_worktree.workspace_of(
             visit, self._repository, visit.branch, {"at": self._at, "commit": commit, "origin": origin}
         )
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from holdfast.agents.operator_sandbox import sandbox_words
 from holdfast.agents.tool_environment import hide_keys, tool_environment
-from holdfast.attractor import processes
+from holdfast.attractor import detached_commands
 from holdfast.attractor.backends.base import missing_error
 from holdfast.attractor.continuation import Intent, write_intent
 from holdfast.attractor.directory_owner import other_owner, require_owner
@@ -52,9 +52,9 @@ class CommandRun:
 
     async def run(self) -> dict[str, Any]:
         """Start it unless it has started, and wait for it."""
-        if not self.same_machine or not (self.folder / processes.LOCK).exists():
+        if not self.same_machine or not (self.folder / detached_commands.LOCK).exists():
             # On another machine its result is known only if its files are on a shared disk.
-            return await self._record(await processes.wait_for_exit(self.folder, timeout=None))
+            return await self._record(await detached_commands.wait_for_exit(self.folder, timeout=None))
         await self.visit.show_settled()
         # Shielded: a thread cannot be cancelled, and a command that it starts afterwards would be unknown.
         beginning = asyncio.ensure_future(asyncio.to_thread(self._begin))
@@ -66,21 +66,23 @@ class CommandRun:
             # A worker that shuts down leaves the command to the worker that takes over the run.
             if self.visit.ctx.dropped:
                 await asyncio.wait({beginning})
-                processes.kill_now(self.folder)
+                detached_commands.kill_now(self.folder)
             raise
 
     async def describe_changed(self) -> dict[str, Any]:
         """What another command left here, which the continued run had started before its pipeline was
         changed."""
-        return await self._record(processes.ProcessExit(None, CHANGED))
+        return await self._record(detached_commands.ProcessExit(None, CHANGED))
 
-    async def _end(self) -> processes.ProcessExit:
+    async def _end(self) -> detached_commands.ProcessExit:
         limit = self.visit.stage.microseconds("timeout")
-        return await processes.wait_for_exit(self.folder, timeout=None if limit is None else limit / 1e6)
+        return await detached_commands.wait_for_exit(
+            self.folder, timeout=None if limit is None else limit / 1e6
+        )
 
     def _begin(self) -> bool:
         """False: it was not started, because its directory is another run's now."""
-        if processes.has_begun(self.folder):
+        if detached_commands.has_begun(self.folder):
             return True
         stage = self.visit.stage
         cwd = workdir_text(self.visit)
@@ -100,7 +102,7 @@ class CommandRun:
         run = self.visit.ctx.run_id
         if not is_refused_here() and other_owner(logs_root_here(self.visit.given, run), run) is not None:
             return False
-        processes.begin(
+        detached_commands.begin(
             self.folder,
             self.command,
             shell=found,
@@ -141,17 +143,17 @@ class CommandRun:
 
     def _shown(self, path: Path, *, rewrite: bool) -> str:
         """`rewrite`: in the file too, because its directory may be copied to others."""
-        text = processes.stream_text(path)
+        text = detached_commands.stream_text(path)
         shown = self.hide(text)
         if rewrite and shown != text:
             write(path, shown)
         return shown
 
-    async def _record(self, ended: processes.ProcessExit) -> dict[str, Any]:
+    async def _record(self, ended: detached_commands.ProcessExit) -> dict[str, Any]:
         """The result for the journal: after this the files are only for convenience."""
         # A process whose end is not known may still write its files.
         is_over = ended.why not in ("unknown", CHANGED)
-        streams = [self.folder / name for name in (processes.STDOUT, processes.STDERR)]
+        streams = [self.folder / name for name in (detached_commands.STDOUT, detached_commands.STDERR)]
         out, errors = [await asyncio.to_thread(self._shown, path, rewrite=is_over) for path in streams]
         found: dict[str, Any] = {
             "code": ended.code,

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from holdfast.attractor.detached_commands import FOLDER, FORKS, PID
 from holdfast.attractor.outcome import StageOutcome
-from holdfast.attractor.processes import FOLDER, FORKS, PID
 from holdfast.attractor.run_files import as_json, restart_dir, stage_dir, write_or_raise
 from holdfast.attractor.status_file import outcome_of
 from holdfast.errors import InputError

@@ -21,8 +21,8 @@ import msgspec
 from holdfast.attractor.branch_files import FOLDER as BRANCHES
 from holdfast.attractor.child_runs import DETACH, STARTING, cancel_child
 from holdfast.attractor.continuation import Continuation
+from holdfast.attractor.detached_commands import kill_all
 from holdfast.attractor.directory_owner import Owner, read_owner, write_owner
-from holdfast.attractor.processes import kill_all
 from holdfast.attractor.run_directory import Facts, RunDirectory
 from holdfast.attractor.run_files import CHECKPOINT, is_refused, logs_root, make_private, write_or_raise
 from holdfast.attractor.stored_source import pipeline_of, shared_stages

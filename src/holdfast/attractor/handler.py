@@ -16,8 +16,8 @@ from holdfast.runs.service import RunService
 from holdfast.telemetry import current_node
 
 if TYPE_CHECKING:
+    from holdfast.attractor.branch_worktree import Worktree
     from holdfast.attractor.context import PipelineContext
-    from holdfast.attractor.worktrees import Worktree
     from holdfast.runs.context.context import Context
 
 

@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 
 from holdfast.attractor.backends.select import KEY
+from holdfast.attractor.branch_worktree import RESERVED
 from holdfast.attractor.context import storable
 from holdfast.attractor.handlers.human import ANSWERS, AUTO_KEY
 from holdfast.attractor.handlers.manager import SOURCE
 from holdfast.attractor.program import PipelineSetup, program_for
 from holdfast.attractor.run_files import LOGS_KEY
 from holdfast.attractor.worktree_requirements import repository_problems, require_repository
-from holdfast.attractor.worktrees import RESERVED
 from holdfast.errors import InputError
 from holdfast.frontends.dot.diagnostics import Diagnostic
 from holdfast.frontends.dot.document import Pipeline

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 import msgspec
 
 from holdfast.attractor.context import copied
+from holdfast.attractor.detached_commands import FORKS
 from holdfast.attractor.outcome import StageOutcome
-from holdfast.attractor.processes import FORKS
 from holdfast.attractor.status_file import NAME, status_fields
 from holdfast.checkpoint.visit import Visit
 from holdfast.model.events import graph_at

@@ -10,7 +10,8 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from holdfast.attractor import run_files, worktrees
+from holdfast.attractor import branch_worktree, run_files
+from holdfast.attractor.branch_worktree import without_reserved
 from holdfast.attractor.context import PipelineContext, copied
 from holdfast.attractor.continuation import CONTINUES, Continuation
 from holdfast.attractor.directory_owner import require_owner
@@ -31,7 +32,6 @@ from holdfast.attractor.status_file import AUTO_NOTE, NAME, forget_status, read_
 from holdfast.attractor.verdict import SCORE, VerdictError
 from holdfast.attractor.verdict_instruction import with_known_outcome
 from holdfast.attractor.worktree_requirements import needs_git
-from holdfast.attractor.worktrees import without_reserved
 from holdfast.errors import BudgetError
 from holdfast.frontends.dot.document import Link, Pipeline, Stage
 from holdfast.frontends.dot.handler_kinds import DEFAULT as CODERGEN
@@ -129,12 +129,12 @@ class StageRunner:
         if not self._worktrees or kind == GATE:
             return await self._performed(visit, kind)
         try:
-            workspace = await worktrees.enter(visit, joins=kind == FAN_IN)
+            workspace = await branch_worktree.enter(visit, joins=kind == FAN_IN)
             outcome = await self._performed(replace(visit, workspace=workspace), kind)
-            merged = kind in (FAN_IN, MANAGER) and worktrees.COMMIT in outcome.context_updates
+            merged = kind in (FAN_IN, MANAGER) and branch_worktree.COMMIT in outcome.context_updates
             updates = dict(outcome.context_updates) if merged else without_reserved(outcome.context_updates)
             if workspace is not None and not merged:
-                known, diff = await worktrees.settle(visit, workspace, outcome)
+                known, diff = await branch_worktree.settle(visit, workspace, outcome)
                 updates |= known
                 visit.outputs.diff = bounded(diff)
         except (GitCommandError, OSError) as error:

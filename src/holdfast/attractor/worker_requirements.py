@@ -16,7 +16,7 @@ import msgspec
 from holdfast.attractor.backends.agents.backend import PREFIX as AGENT
 from holdfast.attractor.backends.agents.backend import AgentBackend, installed_agents
 from holdfast.attractor.backends.base import AnyBackend, missing_error
-from holdfast.attractor.backends.command import OWN_PATH, CommandBackend
+from holdfast.attractor.backends.cli import OWN_PATH, CommandBackend
 from holdfast.attractor.backends.model import NAME as MODEL
 from holdfast.attractor.backends.model import ModelBackend
 from holdfast.attractor.backends.select import DEFAULT, SIMULATION, ambient_backend

@@ -28,7 +28,7 @@ from holdfast.errors import (
 from holdfast.frontends.document.node_type import DocumentNode
 from holdfast.frontends.document.node_types.models import AgentConfig, LlmConfig, ToolConfig, needs_agent
 from holdfast.frontends.document.render import compile_value, resolver_for
-from holdfast.frontends.python.functions import is_coroutine
+from holdfast.frontends.python.function_parameters import is_coroutine
 from holdfast.holds.egress import Egress
 from holdfast.model.program import NodeHandler
 from holdfast.types.outcome import FAIL, Outcome

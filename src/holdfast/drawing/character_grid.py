@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from holdfast.drawing.labels import columns
+from holdfast.drawing.state_signs import columns
 
 NORTH, EAST, SOUTH, WEST = 1, 2, 4, 8
 UPRIGHT, LEVEL = NORTH | SOUTH, EAST | WEST

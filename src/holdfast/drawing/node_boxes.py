@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from holdfast.drawing.labels import columns, shortened
 from holdfast.drawing.layout import Layout, Size, lay_out
 from holdfast.drawing.picture import NodeShape, Picture, PictureEdge, PictureNode
+from holdfast.drawing.state_signs import columns, shortened
 from holdfast.drawing.svg import EDGE_LABEL_AT_MOST, height_of, tops_of
 
 WIDTH = 208.0

@@ -7,10 +7,10 @@ from itertools import pairwise
 
 from holdfast.drawing.curves import end_of, path_of, ports_of
 from holdfast.drawing.icons import icon, style_sheet
-from holdfast.drawing.labels import MARK_SIGNS, SHAPE_WORDS, WORDS, columns, shortened
 from holdfast.drawing.layers import EdgeRoute, Slot
 from holdfast.drawing.layout import Layout, Size, lay_out
 from holdfast.drawing.picture import EdgeStyle, NodeShape, Picture, PictureEdge, PictureNode, State
+from holdfast.drawing.state_signs import MARK_SIGNS, SHAPE_WORDS, WORDS, columns, shortened
 from holdfast.model.forms.visible_text import show_invisible
 
 MARGIN = 16.0

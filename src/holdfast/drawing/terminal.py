@@ -9,7 +9,10 @@ import msgspec
 
 from holdfast.drawing.channels import Leg, Net, plan
 from holdfast.drawing.character_grid import EAST, NORTH, SOUTH, UPRIGHT, WEST, Canvas, TextSpan
-from holdfast.drawing.labels import (
+from holdfast.drawing.layers import Slot, make_rows
+from holdfast.drawing.layout import Layout, Size, is_tangled, lay_out
+from holdfast.drawing.picture import EdgeStyle, Highlight, NodeShape, Picture, PictureEdge, PictureNode, State
+from holdfast.drawing.state_signs import (
     ASCII_SHAPES,
     ASCII_SIGNS,
     MARK_SIGNS,
@@ -20,9 +23,6 @@ from holdfast.drawing.labels import (
     columns,
     shortened,
 )
-from holdfast.drawing.layers import Slot, make_rows
-from holdfast.drawing.layout import Layout, Size, is_tangled, lay_out
-from holdfast.drawing.picture import EdgeStyle, Highlight, NodeShape, Picture, PictureEdge, PictureNode, State
 
 
 def outline(picture: Picture, *, width: int, ascii_only: bool, depth: int = 0) -> list[list[TextSpan]]:

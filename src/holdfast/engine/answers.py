@@ -25,10 +25,10 @@ from holdfast.model.hold_declaration import BRANCH, decision_of, mapping_of
 from holdfast.model.paths import resolver
 from holdfast.model.position import Exec, OpenHold
 from holdfast.model.record_bodies import AttemptBody, ErrorInfo, usage_of_judge
+from holdfast.types.decision_words import approves
 from holdfast.types.hold import NO_HEARTBEAT, Option
 from holdfast.types.record import Kind, Op, Side
 from holdfast.types.value import FrozenDict, freeze
-from holdfast.types.yes_no import approves
 
 CODE_OPTIONS = (
     Option("accept", "Continue with the changed code", "primary"),

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from holdfast.engine import failures, settle, timers
-from holdfast.engine import join as parallel
+from holdfast.engine import parallel_join as parallel
 from holdfast.engine.dataflow_mode import EdgePropagation
 from holdfast.engine.decision import CannotContinueError, Decision, node_of
 from holdfast.engine.messages import HandlerFinished

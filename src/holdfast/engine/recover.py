@@ -15,7 +15,7 @@ from holdfast.engine import (
     fan_out,
     holds,
     in_doubt,
-    join,
+    parallel_join,
     retry,
     settle,
     timers,
@@ -82,7 +82,7 @@ def _pick_up_parent(decision: Decision, execution: Exec) -> None:
 
 def _is_complete(decision: Decision, execution: Exec) -> bool:
     spec = node_of(decision.graph, decision.pos, execution).parallel
-    if spec and join.is_decided(spec, execution.results):
+    if spec and parallel_join.is_decided(spec, execution.results):
         return not _has_children(decision.pos, execution)
     return len(execution.results) == len(execution.items or ())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from decimal import Decimal
 
-from holdfast.engine import end, failures, fan_out, join, retry, settle
+from holdfast.engine import end, failures, fan_out, parallel_join, retry, settle
 from holdfast.engine.dataflow_mode import EdgePropagation
 from holdfast.engine.decision import CannotContinueError, Decision, consume, node_of
 from holdfast.engine.messages import HandlerFinished, TimerFired
@@ -168,7 +168,7 @@ def on_timer_fired(decision: Decision, message: TimerFired) -> None:
     elif kind in ("nap", retry.AGAIN):
         _wait_inside_ended(decision, execution, message)
     elif kind == "limit" and execution.phase == "children" and execution.token == message.token:
-        join.timed_out(decision, execution, message)
+        parallel_join.timed_out(decision, execution, message)
     elif execution.phase != "delay" or execution.token != message.token:
         consume(decision, message.inbox)
     elif kind == "sleep":

@@ -15,7 +15,7 @@ import msgspec
 from holdfast.errors import StateError
 from holdfast.model.branch_deltas import Delta, canonical
 from holdfast.model.growing_lists import Growth, Segment
-from holdfast.model.state_merge import apply_ops, check_ops
+from holdfast.model.step_writes import apply_ops, check_ops
 from holdfast.model.values import DELETED, MISSING, Values
 from holdfast.types.value import BlobRef
 

@@ -12,7 +12,7 @@ from holdfast.model.position import Exec, Scope
 from holdfast.model.program import Program
 from holdfast.model.record_bodies import ErrorInfo
 from holdfast.model.reducer_marks import CUSTOM
-from holdfast.model.state_merge import check_ops
+from holdfast.model.step_writes import check_ops
 from holdfast.model.values import MISSING
 from holdfast.types.record import Op
 from holdfast.types.text import clean_text

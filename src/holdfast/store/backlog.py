@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from holdfast.store.concurrency_limits import Admission
+from holdfast.store.limit_admission import Admission
 from holdfast.types.fleet import LaneFigures
 
 MAX_QUEUES: Final = 5000

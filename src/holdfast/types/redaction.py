@@ -276,8 +276,8 @@ def text_forms(text: str) -> Iterable[str]:
 @cache
 def _interface_words() -> frozenset[str]:
     """Statuses and decisions: a person of a tenant could otherwise hide them from the others."""
+    from holdfast.types.decision_words import NO, YES
     from holdfast.types.status import CheckpointStatus, HoldStatus, NodeOutcome, RunStatus
-    from holdfast.types.yes_no import NO, YES
 
     words = (*RunStatus, *HoldStatus, *CheckpointStatus, *NodeOutcome, *YES, *NO)
     return frozenset(str(each) for each in words)

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from holdfast.holds.permissions.actor import ActorMemberships
 from holdfast.holds.permissions.check import can
 from holdfast.holds.permissions.vote_count import Vote, tally
+from holdfast.types.decision_words import NO, YES, approves, approving_answer, refuses, refusing_answer
 from holdfast.types.hold import Option
 from holdfast.types.terms import OVERRIDE, RESOLVE, Actor, ApprovalTerms, HoldTerms
-from holdfast.types.yes_no import NO, YES, approves, approving_answer, refuses, refusing_answer
 from tests.holds.timing.rows import a_row
 
 OPTIONS = st.lists(

@@ -19,7 +19,7 @@ from holdfast.drawing import (
     to_text,
 )
 from holdfast.drawing.channels import Net, plan
-from holdfast.drawing.labels import ASCII_SIGNS, SIGNS, WORDS
+from holdfast.drawing.state_signs import ASCII_SIGNS, SIGNS, WORDS
 from tests.unit.drawing.pictures import picture, random_picture
 
 

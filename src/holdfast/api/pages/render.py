@@ -16,7 +16,7 @@ from starlette.responses import HTMLResponse, Response
 from holdfast._version import __version__
 from holdfast.api.auth.principal import Principal
 from holdfast.api.auth.rights import Right
-from holdfast.drawing.labels import WORDS
+from holdfast.drawing.state_signs import WORDS
 from holdfast.holds.queries.history_text import short_date, short_name
 from holdfast.holds.queries.summary import assignee_of, countdown, prompt_rest, roughly, title_of
 from holdfast.model.forms.visible_text import hides, show_invisible

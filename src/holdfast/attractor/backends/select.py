@@ -13,7 +13,7 @@ from holdfast.app.loader import load_object
 from holdfast.attractor.backends.agents.backend import PREFIX as AGENT
 from holdfast.attractor.backends.agents.backend import AgentBackend
 from holdfast.attractor.backends.base import AnyBackend, declared_effect, keeps_approvals, missing_error
-from holdfast.attractor.backends.command import PREFIX, CommandBackend
+from holdfast.attractor.backends.cli import PREFIX, CommandBackend
 from holdfast.attractor.backends.function import CallableBackend
 from holdfast.attractor.backends.model import NAME, ModelBackend
 from holdfast.attractor.backends.tools import refuse_approvals

@@ -21,13 +21,13 @@ from holdfast.attractor.child_result import with_result
 from holdfast.attractor.child_runs import DETACH, STARTING, Child, ChildState, Polls, read_cycle
 from holdfast.attractor.command_run import workdir_text
 from holdfast.attractor.continuation import Continuation
+from holdfast.attractor.detached_commands import CHILD
 from holdfast.attractor.handler import StageVisit
 from holdfast.attractor.handlers.codergen import prompt_of
 from holdfast.attractor.handlers.fan_in import ask_backend
 from holdfast.attractor.handlers.human import AUTO_KEY
 from holdfast.attractor.machine_requirements import SUBMITTED, is_submitted, require_allowed
 from holdfast.attractor.outcome import StageOutcome, StageStatus
-from holdfast.attractor.processes import CHILD
 from holdfast.attractor.saved_checkpoint import SavedCheckpoint, read_directory
 from holdfast.attractor.worktree_requirements import PARENT, WORKDIR, WORKTREES, working_folder
 from holdfast.errors import InputError

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from holdfast.attractor import processes
+from holdfast.attractor import detached_commands
 from holdfast.attractor.command_run import CHANGED, CommandRun, command_digest, machine, sandbox_of
 from holdfast.attractor.continuation import earlier_command
 from holdfast.attractor.failures import failure_of
@@ -106,7 +106,7 @@ class ToolHandler:
         made: list[str] = []
 
         def place() -> dict[str, str]:
-            left = earlier_command(visit, processes.FOLDER, turn) if number == 1 else None
+            left = earlier_command(visit, detached_commands.FOLDER, turn) if number == 1 else None
             if left is not None:
                 folder, intent = left
                 found = {"folder": str(folder.resolve()), "machine": f"{intent.host}/{intent.boot_id}"}
@@ -137,7 +137,7 @@ def _place(visit: StageVisit, number: int) -> dict[str, str]:
     make_private(stage_dir)
     # A status of an earlier visit would be taken for the result of this command.
     (stage_dir / "status.json").unlink(missing_ok=True)
-    name, again = f"{processes.FOLDER}{visit.ctx.visit}-{visit.ctx.attempt}-{number}", 0
+    name, again = f"{detached_commands.FOLDER}{visit.ctx.visit}-{visit.ctx.attempt}-{number}", 0
     while True:
         folder = stage_dir / (f"{name}.{again}" if again else name)
         try:
@@ -146,7 +146,7 @@ def _place(visit: StageVisit, number: int) -> dict[str, str]:
         except FileExistsError:
             again += 1
             continue
-        (folder / processes.LOCK).touch()
+        (folder / detached_commands.LOCK).touch()
         return {"folder": str(folder.resolve()), "machine": machine()}
 
 
@@ -167,9 +167,9 @@ def policy_in_doubt(visit: StageVisit) -> str:
 
 async def _stop_earlier(visit: StageVisit, turn: int) -> None:
     """The command of the former pipeline, if it still runs here: it must not work beside the new one."""
-    left = earlier_command(visit, processes.FOLDER, turn)
+    left = earlier_command(visit, detached_commands.FOLDER, turn)
     if left is not None and f"{left[1].host}/{left[1].boot_id}" == machine():
-        await processes.kill(left[0])
+        await detached_commands.kill(left[0])
 
 
 async def _in_doubt(visit: StageVisit, command: str, number: int, turn: int, *, is_changed: bool) -> str:
@@ -219,12 +219,12 @@ def _with_context(status: StageOutcome, shown: dict[str, Any]) -> StageOutcome:
 
 def _context_of(ended: dict[str, Any]) -> dict[str, Any]:
     """The specification's `tool.output`, and the names that existing pipelines read."""
-    out = processes.shown(str(ended["stdout"]))
+    out = detached_commands.shown(str(ended["stdout"]))
     lines = [line for line in out.splitlines() if line.strip()]
     return {
         "tool.output": out,
         "tool_stdout": out,
-        "tool.stderr": processes.shown(str(ended["stderr"])),
+        "tool.stderr": detached_commands.shown(str(ended["stderr"])),
         "tool.last_line": lines[-1].strip() if lines else "",
         "tool.exit_code": ended["code"],
     }
@@ -239,7 +239,7 @@ def _failure_reason(visit: StageVisit, ended: dict[str, Any]) -> str:
     if ended["why"] == "timeout":
         return f"timeout: the command took longer than {visit.stage.text('timeout')} and was stopped"
     if ended["why"] == "output":
-        return f"the command wrote more than {processes.MAX_STREAM:,} bytes and was stopped"
+        return f"the command wrote more than {detached_commands.MAX_STREAM:,} bytes and was stopped"
     if ended["why"] == SOURCE:
         return "the command did its work in a worktree of the run that was forked: its files are not here"
     if ended["why"] == CHANGED:

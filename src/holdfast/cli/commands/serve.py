@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from holdfast.cli.server_access import ServerAccess
     from holdfast.runs.service import RunService
     from holdfast.runs.worker.health_server import Health
-    from holdfast.runs.worker.recovery import Reaper
+    from holdfast.runs.worker.reaper import Reaper
 
 PORT = 8420
 
@@ -362,7 +362,7 @@ class ServeRunner:
 
     def _reaper(self, service: RunService) -> Reaper:
         """Without a worker of its own: runs whose workers are all gone become resumable all the same."""
-        from holdfast.runs.worker.recovery import Reaper
+        from holdfast.runs.worker.reaper import Reaper
 
         lease, limit = service.runtime.settings.lease_ttl, self.wanted.terms.max_recoveries
         reaper = Reaper(service.store, service.runtime.clock, every=lease / 3, backoff=lease)

@@ -19,7 +19,7 @@ from holdfast.cli.commands.holds.show import comment_line
 from holdfast.cli.inbox.state import HoldDetails, InboxState
 from holdfast.cli.output.console import clean_text, one_line
 from holdfast.cli.output.forms import decided_lines, form_lines
-from holdfast.drawing.labels import shortened
+from holdfast.drawing.state_signs import shortened
 from holdfast.holds.queries.summary import (
     claim_of,
     countdown,

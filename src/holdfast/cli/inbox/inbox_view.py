@@ -18,7 +18,7 @@ from textual.widgets.option_list import Option
 from holdfast.cli.inbox.hold_pane import HoldPane
 from holdfast.cli.inbox.state import VIEWS, InboxState
 from holdfast.cli.output.console import clean_text, one_line
-from holdfast.drawing.labels import shortened
+from holdfast.drawing.state_signs import shortened
 from holdfast.holds.queries.summary import (
     PLAIN_SIGNS,
     SIGNS,

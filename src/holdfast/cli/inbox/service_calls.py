@@ -13,7 +13,7 @@ from holdfast.cli.inbox.decide import ask_field, file_attached
 from holdfast.cli.inbox.load import InboxReader
 from holdfast.cli.inbox.state import PAGE, Act, InboxState, with_message
 from holdfast.cli.output.console import clean_text
-from holdfast.drawing.labels import shortened
+from holdfast.drawing.state_signs import shortened
 from holdfast.errors import FormInvalidError, HoldfastError, InputError
 from holdfast.holds.permissions.assignees import same_person
 from holdfast.holds.queries.summary import assignee_of, needs_of, roughly, title_of

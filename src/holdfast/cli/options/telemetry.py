@@ -11,17 +11,21 @@ from holdfast.telemetry import Logging, configure_logging, logging_is_configured
 if TYPE_CHECKING:
     from holdfast.app.holdfast import Holdfast
 
-_YES = ("1", "true", "yes", "on")
-
 
 def observe(hf: Holdfast) -> Holdfast:
     """Set up logs and traces of this instance by HOLDFAST_LOG and HOLDFAST_OTEL."""
     wanted = os.environ.get("HOLDFAST_LOG") or os.environ.get("HOLDFAST_LOG_LEVEL")
     if wanted and not logging_is_configured():
         start_logging()
-    if os.environ.get("HOLDFAST_OTEL", "").lower() in _YES:
+    if os.environ.get("HOLDFAST_OTEL") and _is_on():
         _trace(hf)
     return hf
+
+
+def _is_on() -> bool:
+    from holdfast.config import is_on
+
+    return is_on("HOLDFAST_OTEL")
 
 
 def start_logging(form: str = "text") -> Logging:

@@ -13,8 +13,8 @@ from holdfast.checkpoint.visit import Visit
 from holdfast.cli.output.console import clean_text, coloured, is_plain, style_of
 from holdfast.cli.output.timeline import money
 from holdfast.drawing import Picture, TextDrawing, to_text
-from holdfast.drawing.labels import ASCII_SIGNS, SIGNS, shortened
 from holdfast.drawing.picture import State
+from holdfast.drawing.state_signs import ASCII_SIGNS, SIGNS, shortened
 from holdfast.frontends.dot.document import Pipeline
 from holdfast.frontends.dot.lower import DIALECT
 from holdfast.model.fingerprint import dialect_of

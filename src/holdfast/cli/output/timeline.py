@@ -12,7 +12,7 @@ from holdfast.checkpoint.visit import Visit, error_text
 from holdfast.cli.output.console import clean_text, is_plain, is_terminal, print_note, style_of, width
 from holdfast.cli.output.json_output import iso_times
 from holdfast.cli.output.tables import print_table
-from holdfast.drawing.labels import columns, shortened
+from holdfast.drawing.state_signs import columns, shortened
 from holdfast.model.graph import Graph
 from holdfast.model.shown_names import shown_name
 from holdfast.reports.run_graph import waiting_text

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from holdfast.cli.output.console import one_line
 from holdfast.cli.top.figures import OLDER, SILENT, FleetSnapshot
-from holdfast.drawing.labels import shortened
+from holdfast.drawing.state_signs import shortened
 from holdfast.types.clock import MICROS
 from holdfast.types.fleet import WorkerRow
 from holdfast.types.human_time import ago, clock_time, human_duration

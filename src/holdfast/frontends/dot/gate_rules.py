@@ -14,8 +14,8 @@ from holdfast.model.graph import GATE
 from holdfast.model.hold_declaration import assignee_fault, exclusion_fault, kind_fault
 from holdfast.model.hold_terms import read_terms
 from holdfast.model.pipeline_conditions import Clause
+from holdfast.types.decision_words import approves, refuses
 from holdfast.types.terms import PRIORITIES
-from holdfast.types.yes_no import approves, refuses
 
 ERROR, WARNING = DiagnosticSeverity.error, DiagnosticSeverity.warning
 _SELECTED, _LABEL = "human.gate.selected", "human.gate.label"

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from holdfast.frontends.python.declarations import Collector
-from holdfast.frontends.python.functions import is_coroutine
+from holdfast.frontends.python.function_parameters import is_coroutine
 from holdfast.frontends.python.guard import Guard, guard_edge
 from holdfast.frontends.python.handle import node_id
 from holdfast.model.diagnostics import GraphProblem

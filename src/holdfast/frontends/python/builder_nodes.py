@@ -10,7 +10,7 @@ from typing import Any, ParamSpec, TypeVar, Unpack, overload
 
 from holdfast.frontends.python.code import Compatible, code_fingerprint, compatible_marks
 from holdfast.frontends.python.declarations import Collector
-from holdfast.frontends.python.functions import is_coroutine
+from holdfast.frontends.python.function_parameters import is_coroutine
 from holdfast.frontends.python.guard import Guard, guard_node
 from holdfast.frontends.python.handle import NodeHandle, node_id
 from holdfast.frontends.python.holds import FormOptions, hold_spec

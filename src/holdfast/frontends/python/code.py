@@ -13,7 +13,7 @@ from hashlib import sha256
 from types import CodeType
 from typing import Any, Final, cast
 
-from holdfast.frontends.python.functions import context_name
+from holdfast.frontends.python.function_parameters import context_name
 from holdfast.model.syntax_tree import parse_module
 
 _SUBSTEPS: Final = frozenset({"step", "ask"})

@@ -16,8 +16,8 @@ from holdfast.frontends.python.code_unread_answers import acts_outside, calls
 from holdfast.model.checks.names import QuestionSlip
 from holdfast.model.hold_declaration import kind_fault
 from holdfast.model.hold_terms import seatless_veto
+from holdfast.types.decision_words import YES
 from holdfast.types.terms import ApprovalTerms
-from holdfast.types.yes_no import YES
 
 _LEAVES: Final = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 _SETS: Final = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.NamedExpr, ast.Await, ast.Yield, ast.Delete)

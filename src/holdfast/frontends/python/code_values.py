@@ -34,7 +34,7 @@ from holdfast.frontends.python.code_tests import (
     matched,
 )
 from holdfast.frontends.python.code_unread_answers import asks, unread_asks
-from holdfast.frontends.python.functions import context_name
+from holdfast.frontends.python.function_parameters import context_name
 from holdfast.model.checks.names import TRUTH, CodeComparison, CodeValue, QuestionSlip
 from holdfast.model.checks.value_sets import (
     PART_METHODS,

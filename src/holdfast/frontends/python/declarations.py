@@ -8,7 +8,7 @@ from typing import Any, Final, TypedDict
 
 import msgspec
 
-from holdfast.frontends.python.functions import SignatureProblem, takes_of
+from holdfast.frontends.python.function_parameters import SignatureProblem, takes_of
 from holdfast.frontends.python.guard import GuardPlan
 from holdfast.frontends.python.handle import node_id
 from holdfast.frontends.python.policies import DeclarationReader

@@ -12,7 +12,7 @@ import msgspec
 
 from holdfast.errors import GuardrailError
 from holdfast.frontends.python.code import code_fingerprint
-from holdfast.frontends.python.functions import is_coroutine
+from holdfast.frontends.python.function_parameters import is_coroutine
 from holdfast.frontends.python.handle import NodeHandle, node_id
 from holdfast.frontends.python.policies import DeclarationReader
 from holdfast.model.guardrails import Violation, to_violation

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, cast
 
-from holdfast.frontends.python.functions import takes_of
+from holdfast.frontends.python.function_parameters import takes_of
 from holdfast.model.program import ItemCall
 from holdfast.types.concurrency_limits import ItemLimit
 from holdfast.types.status import REPEATABLE

@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.errors import FormInvalidError
 from holdfast.holds.forms.field_error import FieldValueError
-from holdfast.holds.forms.fields import is_empty, read_value
+from holdfast.holds.forms.field_values import is_empty, read_value
 from holdfast.holds.forms.json_schema import TOO_MUCH
 from holdfast.holds.forms.schema_budget import SchemaBudgetError, schema_budget
 from holdfast.model.expressions import compile_expr, mapping_resolver, truthy

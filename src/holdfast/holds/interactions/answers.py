@@ -11,7 +11,7 @@ import msgspec
 from holdfast.errors import InputError
 from holdfast.holds.interactions import question as q
 from holdfast.holds.interactions.builders import FREEFORM
-from holdfast.types.yes_no import approves
+from holdfast.types.decision_words import approves
 
 SIGNIFICANT: Final = 0.9
 """Minimum similarity of texts that differ only by a typing error."""

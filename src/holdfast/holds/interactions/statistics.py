@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from holdfast.holds.interactions import question
+from holdfast.types.decision_words import approves
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus
-from holdfast.types.yes_no import approves
 
 
 class Statistics(msgspec.Struct, frozen=True, kw_only=True):

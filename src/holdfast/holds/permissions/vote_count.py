@@ -16,9 +16,9 @@ from holdfast.holds.directory.base import Directory
 from holdfast.holds.permissions.actor import capacity_named
 from holdfast.holds.permissions.assignees import UNROUTED, parse_assignee, person_key
 from holdfast.holds.permissions.exclusions import PermissionFacts, excludes_circles, exclusion
+from holdfast.types.decision_words import approves, approving_answer, refuses, refusing_answer
 from holdfast.types.hold import HoldRow, Option
 from holdfast.types.terms import ApprovalTerms, Assignee
-from holdfast.types.yes_no import approves, approving_answer, refuses, refusing_answer
 
 REJECT: Final = "reject"
 

@@ -17,10 +17,10 @@ from holdfast.holds.policies.removed_rules import evaders, removed_policies, wit
 from holdfast.holds.policies.rules import Rule
 from holdfast.holds.policies.select import PolicySelector
 from holdfast.store.protocols import Store
+from holdfast.types.decision_words import approving_answer, refusing_answer
 from holdfast.types.duration import is_business, parse_duration
 from holdfast.types.hold import HoldFacts, NewHold
 from holdfast.types.terms import PRIORITIES, ApprovalTerms, HoldTerms
-from holdfast.types.yes_no import approving_answer, refusing_answer
 
 
 class PolicyStep:

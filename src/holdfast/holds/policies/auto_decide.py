@@ -25,6 +25,7 @@ from holdfast.store.protocols import Store
 from holdfast.telemetry import log
 from holdfast.types.audit import NewAudit, canonical
 from holdfast.types.clock import MICROS, Clock
+from holdfast.types.decision_words import NO, YES, approves, approving_answer, refusing_answer
 from holdfast.types.duration import parse_duration
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import HoldId
@@ -33,7 +34,6 @@ from holdfast.types.redaction import redactor, tenant_scope
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import Actor, ChainLink
 from holdfast.types.text import clean_text
-from holdfast.types.yes_no import NO, YES, approves, approving_answer, refusing_answer
 
 LEASE: Final = 5 * 60 * MICROS
 TRIES: Final = 5

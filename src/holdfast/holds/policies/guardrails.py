@@ -13,8 +13,8 @@ from holdfast.holds.policies.builtin_checks import STANDARD
 from holdfast.holds.policies.facts import UNTOUCHED, facts_of_row
 from holdfast.model.user_code.boundary import call_alone
 from holdfast.telemetry import log
+from holdfast.types.decision_words import approves, refusing_answer
 from holdfast.types.hold import HoldRow
-from holdfast.types.yes_no import approves, refusing_answer
 
 Check = Callable[[Mapping[str, Any]], Any | Awaitable[Any]]
 OVERRIDE: Final = "guardrail-override"

@@ -18,13 +18,13 @@ from holdfast.store.protocols import Store
 from holdfast.telemetry import log
 from holdfast.types.audit import canonical
 from holdfast.types.clock import iso
+from holdfast.types.decision_words import NO, YES, approving_answer, refusing_answer
 from holdfast.types.document import Document
 from holdfast.types.hold import HoldFacts, HoldRow, NewHold, Option
 from holdfast.types.ids import HoldId
 from holdfast.types.redaction import redactor
 from holdfast.types.status import HoldStatus
 from holdfast.types.text import clean_text
-from holdfast.types.yes_no import NO, YES, approving_answer, refusing_answer
 
 KIND: Final = "shadow_answer"
 TIMEOUT: Final = 30.0  # seconds: while the judge is asked, the run writes nothing

@@ -14,6 +14,7 @@ from opentelemetry.trace import TracerProvider, get_tracer_provider
 from holdfast._version import __version__
 from holdfast.app.holdfast import Holdfast
 from holdfast.app.worker import Worker
+from holdfast.config import is_on
 from holdfast.errors import SettingsError
 from holdfast.integrations.otel.exporter import OtelExporter
 from holdfast.integrations.otel.metrics import TimedStore, metrics_of
@@ -77,14 +78,10 @@ def instrument_from_environment(hf: Holdfast) -> None:
         hf,
         tracer_provider=tracers,
         meter_provider=meters,
-        messages=_is_set("HOLDFAST_OTEL_MESSAGES"),
-        capture_content=_is_set("HOLDFAST_OTEL_CONTENT"),
+        messages=is_on("HOLDFAST_OTEL_MESSAGES"),
+        capture_content=is_on("HOLDFAST_OTEL_CONTENT"),
         finish=finish,
     )
-
-
-def _is_set(variable: str) -> bool:
-    return os.environ.get(variable, "").lower() in ("1", "true", "yes")
 
 
 def _tracers() -> SdkTracerProvider:

@@ -24,11 +24,11 @@ from holdfast.model.hold_declaration import (
     kind_fault,
 )
 from holdfast.model.hold_terms import seatless_veto
+from holdfast.types.decision_words import approves
 from holdfast.types.hold import Option
 from holdfast.types.skill import RESOLVED_SKILLS
 from holdfast.types.terms import PRIORITIES, HoldTerms
 from holdfast.types.text import clean_text
-from holdfast.types.yes_no import approves
 
 _TIMEOUTS: Final = "cancel, default_option, fail, escalate:<assignee>, branch:<node>"
 

@@ -18,7 +18,7 @@ from holdfast.model.expressions import MISSING, Expr, Path, truthy
 from holdfast.model.expressions.nodes import Default, Literal, Node, children_of
 from holdfast.model.graph import Edge, EdgeKind
 from holdfast.model.hold_declaration import BRANCH
-from holdfast.types.yes_no import approves, refuses
+from holdfast.types.decision_words import approves, refuses
 
 RULE: Final = "other-option"
 _EQUALITY: Final = frozenset({"==", "!=", "in", "not in"})

@@ -22,8 +22,8 @@ from holdfast.model.checks.value_sets import UNKNOWN, Constant
 from holdfast.model.expressions import MISSING, Expr, truthy
 from holdfast.model.graph import Edge, EdgeKind, JoinKind, Node
 from holdfast.model.hold_declaration import BRANCH, default_of
+from holdfast.types.decision_words import approving_answer, refusing_answer
 from holdfast.types.terms import HoldTerms
-from holdfast.types.yes_no import approving_answer, refusing_answer
 
 _MOST_STEPS: Final = 100_000
 """Nodes that are looked at for all holds together; beyond, nothing is said."""

@@ -22,7 +22,7 @@ from holdfast.model.graph import Node
 from holdfast.model.position import SETTLED, Exec, Scope
 from holdfast.model.program import NodeHandler, Program
 from holdfast.model.record_bodies import Usage
-from holdfast.model.state_merge import check_ops
+from holdfast.model.step_writes import check_ops
 from holdfast.model.user_code import forks
 from holdfast.model.user_code.boundary import ControlFlow, absorb_own_cancel, call, to_error
 from holdfast.model.user_code.tasks import OwnedTask

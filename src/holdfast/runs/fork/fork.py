@@ -18,7 +18,7 @@ from holdfast.runs.concurrency_limits.run_limits import limits_for_fork
 from holdfast.runs.create import new_run
 from holdfast.runs.engine_moves import with_limit
 from holdfast.runs.events import RunReader, reader_of
-from holdfast.runs.fork.carried import fork_point, require_no_repeats
+from holdfast.runs.fork.carried_decisions import fork_point, require_no_repeats
 from holdfast.runs.fork.first_records import add_blobs, first_records
 from holdfast.runs.fork.patch import apply_patch, partitions
 from holdfast.runs.history.checkpoints import FoldedRun, fold_to, resolve

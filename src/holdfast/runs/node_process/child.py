@@ -17,7 +17,7 @@ from holdfast.checkpoint import TypeRegistry, unpack
 from holdfast.engine.messages import HandlerFinished
 from holdfast.errors import NodeProcessError, ScriptError
 from holdfast.frontends.python.builder import FlowBuilder
-from holdfast.frontends.python.functions import is_coroutine
+from holdfast.frontends.python.function_parameters import is_coroutine
 from holdfast.model.position import Exec
 from holdfast.model.program import Program
 from holdfast.model.user_code.boundary import to_error

@@ -13,7 +13,7 @@ from holdfast.model.graph import Graph, InDoubt
 from holdfast.model.position import Position
 from holdfast.model.shown_names import shown_name
 from holdfast.runs.events import reader_of
-from holdfast.runs.fork.carried import fork_point
+from holdfast.runs.fork.carried_decisions import fork_point
 from holdfast.runs.history.checkpoints import fold_to
 from holdfast.runs.preview.outcome import PreviewEntry
 from holdfast.runs.unserved import is_unserved

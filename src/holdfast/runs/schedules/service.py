@@ -21,7 +21,7 @@ from holdfast.runs.input_check import checked_input
 from holdfast.runs.schedules.cron import fires_at, following, upcoming
 from holdfast.runs.schedules.derive import run_id_for, with_instant, with_next_at
 from holdfast.runs.schedules.missed_instants import AT_MOST
-from holdfast.runs.schedules.request import Moment, make_plan, moment_for, require_name
+from holdfast.runs.schedules.parse_schedule import Moment, make_plan, moment_for, require_name
 from holdfast.runs.schedules.schedule import (
     FillRequest,
     Schedule,

@@ -18,7 +18,7 @@ from holdfast.model.fingerprint import decode_graph, fingerprint_of
 from holdfast.runs.encryption.cipher import FieldCipher
 from holdfast.runs.flow_versions import put_posted
 from holdfast.runs.fork import fork
-from holdfast.runs.fork.carried import may_ask, outside_effects, require_no_repeats
+from holdfast.runs.fork.carried_decisions import may_ask, outside_effects, require_no_repeats
 from holdfast.runs.history import checkpoints
 from holdfast.runs.transfer.archive import (
     Archive,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.errors import StoreError
-from holdfast.runs.worker.recovery import BATCH
+from holdfast.runs.worker.reaper import BATCH
 from holdfast.store.protocols import Store
 from holdfast.telemetry import log
 from holdfast.types.clock import MICROS, Clock

@@ -24,7 +24,7 @@ from holdfast.runs.schedules.scheduler import Scheduler
 from holdfast.runs.service import RunService
 from holdfast.runs.worker.drain import TICK, drain
 from holdfast.runs.worker.isolation import WorkerIsolation
-from holdfast.runs.worker.recovery import Reaper
+from holdfast.runs.worker.reaper import Reaper
 from holdfast.runs.worker.registration import WorkerRegistration
 from holdfast.runs.worker.served_versions import ServedVersions
 from holdfast.runs.worker.slots import WorkerSlots

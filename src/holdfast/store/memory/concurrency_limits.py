@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from holdfast.store.concurrency_limits import Admission, limit_overview
+from holdfast.store.limit_admission import Admission, limit_overview
 from holdfast.store.memory.tables import MemoryTables
 from holdfast.types.concurrency_limits import flow_limit, flow_of
 from holdfast.types.status import ENDED
@@ -15,7 +15,7 @@ from holdfast.types.status import ENDED
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from holdfast.store.concurrency_limits import CountedStart
+    from holdfast.store.limit_admission import CountedStart
     from holdfast.store.rows import NewRun
     from holdfast.types.concurrency_limits import LimitRow
 

@@ -29,7 +29,7 @@ from holdfast.types.status import ENDED, PARKED, HoldStatus, RunStatus
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.store.concurrency_limits import Admission
+    from holdfast.store.limit_admission import Admission
     from holdfast.store.memory.tables import MemoryRun
     from holdfast.store.rows import Claim, ClaimRequest, NewRun, RunFilter, RunRow
     from holdfast.types.acknowledged import AcknowledgedState

@@ -6,7 +6,7 @@ does on a disk. All its methods may be called from any thread and any event loop
 
 from __future__ import annotations
 
-from holdfast.store.concurrency_limits import wait_until_open
+from holdfast.store.limit_admission import wait_until_open
 from holdfast.store.memory.audit import MemoryAudit
 from holdfast.store.memory.blobs import MemoryBlobs, MemoryNodeMemories
 from holdfast.store.memory.engine_runs import MemoryEngineRuns

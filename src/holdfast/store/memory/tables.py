@@ -26,7 +26,7 @@ from holdfast.types.status import BEGUN, ENDED, RunStatus, may_follow
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from holdfast.store.concurrency_limits import Admission, CountedStart
+    from holdfast.store.limit_admission import Admission, CountedStart
     from holdfast.store.memory.graph_threads import MemoryGraphThread
     from holdfast.store.rows import ClaimRequest, FlowRow, NewRun
     from holdfast.types.audit import AuditRow

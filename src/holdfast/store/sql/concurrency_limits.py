@@ -7,7 +7,7 @@ from functools import partial
 
 import msgspec
 
-from holdfast.store.concurrency_limits import limit_overview
+from holdfast.store.limit_admission import limit_overview
 from holdfast.store.rows import NewRun
 from holdfast.store.sql.access import SqlAccess
 from holdfast.store.sql.connection import Conn, Row

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from holdfast.store.concurrency_limits import releases_lease
 from holdfast.store.fence import is_owned
+from holdfast.store.limit_admission import releases_lease
 from holdfast.store.sql.audit import AuditEntries
 from holdfast.store.sql.connection import Conn, Row
 from holdfast.store.sql.hold_rows import RunRef

@@ -3,6 +3,7 @@ import { useEffect, useEffectEvent, useRef } from "react";
 import { useKeys } from "@/app/useKeys";
 import type { Selection } from "@/models/canvasSelection";
 import { type Config, partsIn, pasteNodes } from "@/models/documentData";
+import { isTyping } from "@/models/keys";
 import { t } from "./text";
 import type { EditedText } from "./useText";
 
@@ -36,7 +37,7 @@ export function useEditorKeys({ edited, selection, onSave, onSelect, onRemove, i
       if (isChanged) onSave();
       return;
     }
-    if (isTyped(event.target)) return;
+    if (event.target instanceof HTMLElement && isTyping(event.target)) return;
     if (key === "z" || key === "y") {
       event.preventDefault();
       if (key === "y" || event.shiftKey) edited.redo();
@@ -61,10 +62,6 @@ export function useEditorKeys({ edited, selection, onSave, onSelect, onRemove, i
     window.addEventListener("keydown", listener);
     return () => window.removeEventListener("keydown", listener);
   }, []);
-}
-
-function isTyped(target: EventTarget | null): boolean {
-  return target instanceof HTMLElement && (target.isContentEditable || ["INPUT", "TEXTAREA", "SELECT"].includes(target.tagName));
 }
 
 /** Only on the canvas, or where nothing has the focus: elsewhere the keys belong to what has it. */

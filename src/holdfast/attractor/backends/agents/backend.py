@@ -13,14 +13,14 @@ import msgspec
 
 from holdfast.agents.messages import Message
 from holdfast.agents.prices import Prices
-from holdfast.attractor import processes, run_files
+from holdfast.attractor import detached_commands, run_files
 from holdfast.attractor.backends.agents import session as sessions
 from holdfast.attractor.backends.agents.adapter import AgentAdapter, AgentStart
+from holdfast.attractor.backends.agents.agent_process import AgentLaunch, idle_of
 from holdfast.attractor.backends.agents.claude import ClaudeAdapter
 from holdfast.attractor.backends.agents.codex import CodexAdapter
 from holdfast.attractor.backends.agents.failure import failure_kind
 from holdfast.attractor.backends.agents.gemini import GeminiAdapter
-from holdfast.attractor.backends.agents.process import AgentLaunch, idle_of
 from holdfast.attractor.backends.agents.session import SessionChoice
 from holdfast.attractor.backends.agents.stream import AgentReport
 from holdfast.attractor.backends.base import (
@@ -289,7 +289,7 @@ class AgentBackend:
         if why == "idle":
             return f"{name} was silent for {idle_of(visit):g} seconds and was stopped", TRANSIENT
         if why == "output":
-            return f"{name} wrote more than {processes.MAX_STREAM:,} bytes and was stopped", ""
+            return f"{name} wrote more than {detached_commands.MAX_STREAM:,} bytes and was stopped", ""
         if why:
             return f"{name} was started, but its result is unknown", ""
         if report.ended and not report.failed and code == 0:

@@ -20,7 +20,7 @@ from holdfast.frontends.document.node_type import (
     plain_edge,
 )
 from holdfast.frontends.python.code import code_fingerprint
-from holdfast.frontends.python.functions import is_coroutine, takes_of
+from holdfast.frontends.python.function_parameters import is_coroutine, takes_of
 from holdfast.model.checks.names import near_name
 from holdfast.model.graph import Edge, EdgeKind, GuardSpec, Node, NodeKind
 from holdfast.model.program import NodeHandler

@@ -20,7 +20,7 @@ from holdfast.frontends.document.node_type import (
 )
 from holdfast.frontends.document.render import compile_value, resolver_for
 from holdfast.frontends.python.code import code_fingerprint
-from holdfast.frontends.python.functions import context_name, is_coroutine
+from holdfast.frontends.python.function_parameters import context_name, is_coroutine
 from holdfast.model.checks.names import near_name
 from holdfast.model.program import NodeHandler
 from holdfast.types.status import Effect

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from holdfast.store.concurrency_limits import Admission, CountedStart
 from holdfast.store.fence import OWNED, lease_values
+from holdfast.store.limit_admission import Admission, CountedStart
 from holdfast.store.rows import NewRun, RunRow
 from holdfast.store.sql.mariadb import concurrency_limits
 from holdfast.store.sql.mariadb.connect import MariadbConnection

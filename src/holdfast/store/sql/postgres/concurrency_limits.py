@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from holdfast.store.concurrency_limits import Admission, CountedStart
+from holdfast.store.limit_admission import Admission, CountedStart
 from holdfast.store.sql.concurrency_limits import AT, INSIDE, limit_row
 from holdfast.store.sql.postgres.connect import PostgresConnection
 

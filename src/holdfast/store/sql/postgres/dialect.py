@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from holdfast.store.concurrency_limits import Admission, CountedStart
+from holdfast.store.limit_admission import Admission, CountedStart
 from holdfast.store.rows import NewRun, RunRow
 from holdfast.store.sql.postgres import concurrency_limits, listen, settle_full
 from holdfast.store.sql.postgres.connect import PostgresConnection

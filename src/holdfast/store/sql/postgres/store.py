@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TypeVar, cast
 
-from holdfast.store.concurrency_limits import ClaimResult, wait_until_open
+from holdfast.store.limit_admission import ClaimResult, wait_until_open
 from holdfast.store.rows import Capability, Claim, ClaimRequest, NewRun, RunRow, StoreFacts
 from holdfast.store.sql import blobs, raw_rows, reclaim, runs
 from holdfast.store.sql.acknowledgements import Acknowledgements

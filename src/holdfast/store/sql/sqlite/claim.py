@@ -9,8 +9,8 @@ from typing import cast
 
 import msgspec
 
-from holdfast.store.concurrency_limits import Admission, ClaimResult
 from holdfast.store.fence import OWNED, lease_values
+from holdfast.store.limit_admission import Admission, ClaimResult
 from holdfast.store.rows import Claim, ClaimRequest
 from holdfast.store.sql.claim_priority import CandidateTenant, ClaimSelection, ReadyRun
 from holdfast.store.sql.concurrency_limits import ENTITY_FREE, IS_ENTITY_FREE

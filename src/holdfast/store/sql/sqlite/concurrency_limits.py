@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.store.concurrency_limits import Admission, CountedStart
+from holdfast.store.limit_admission import Admission, CountedStart
 from holdfast.store.sql.concurrency_limits import ALL, INSIDE, limit_row
 from holdfast.store.sql.sqlite.connect import Cursor, rows, statement
 

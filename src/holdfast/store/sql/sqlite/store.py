@@ -19,7 +19,7 @@ import msgspec
 from holdfast.errors import StoreError, StoreReplacedError
 from holdfast.store.blob.local import LocalBlobs
 from holdfast.store.change_signal import ChangeSignal
-from holdfast.store.concurrency_limits import releases_lease, wait_until_open
+from holdfast.store.limit_admission import releases_lease, wait_until_open
 from holdfast.store.queue_rules import concern_queues
 from holdfast.store.rows import Capability, Claim, ClaimRequest, NewRun, RunRow, StoreFacts
 from holdfast.store.sql import blobs, journal, raw_rows, reclaim, runs

@@ -20,11 +20,11 @@ from holdfast.attractor.branch_files import FOLDER as BRANCHES
 from holdfast.attractor.branch_files import branch_name
 from holdfast.attractor.branch_refs import Level, fan_name, levels, ref_name, refs_prefix
 from holdfast.attractor.continuation import Continuation
+from holdfast.attractor.detached_commands import CHILD
 from holdfast.attractor.directory_owner import read_owner
 from holdfast.attractor.git import Commit, GitCommandError, Repository, git_fault
 from holdfast.attractor.machine_requirements import require_allowed
 from holdfast.attractor.outcome import StageOutcome
-from holdfast.attractor.processes import CHILD
 from holdfast.attractor.run_files import OWNER, is_refused_here, make_private
 from holdfast.attractor.worktree_folders import (
     FOLDER,

@@ -18,7 +18,7 @@ from holdfast.agents.digests import digest
 from holdfast.agents.messages import TokenUsage
 from holdfast.agents.prices import Prices
 from holdfast.agents.tool_environment import hide_secrets
-from holdfast.attractor import processes, run_files
+from holdfast.attractor import detached_commands, run_files
 from holdfast.attractor.backends.agents import session
 from holdfast.attractor.backends.agents.adapter import AgentAdapter
 from holdfast.attractor.backends.agents.stream import AgentReport, event_of, events_in, is_event
@@ -73,9 +73,9 @@ class AgentProcess(CommandRun):
     def hide(self, text: str) -> str:
         return hide_secrets(text)
 
-    async def _end(self) -> processes.ProcessExit:
+    async def _end(self) -> detached_commands.ProcessExit:
         limit = self.visit.stage.microseconds("timeout")
-        ended = await processes.wait_for_exit(
+        ended = await detached_commands.wait_for_exit(
             self.folder,
             timeout=None if limit is None else limit / 1e6,
             idle=idle_of(self.visit),
@@ -85,7 +85,7 @@ class AgentProcess(CommandRun):
             await asyncio.sleep(0)
         return ended
 
-    async def _record(self, ended: processes.ProcessExit) -> dict[str, Any]:
+    async def _record(self, ended: detached_commands.ProcessExit) -> dict[str, Any]:
         found = await super()._record(ended)
         report = await asyncio.to_thread(self._read, found.pop("stdout"))
         self._count(report)
@@ -128,7 +128,7 @@ class EventView:
     def __init__(self, visit: StageVisit, adapter: AgentAdapter, folder: Path) -> None:
         self._visit = visit
         self._adapter = adapter
-        self._path = folder / processes.STDOUT
+        self._path = folder / detached_commands.STDOUT
         self._offset = 0
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._rest = ""

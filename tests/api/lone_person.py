@@ -20,7 +20,7 @@ from holdfast.holds.policies.stored import put_policy
 from holdfast.types.clock import MICROS
 from holdfast.types.hold import HoldRow
 from holdfast.types.status import HoldStatus, RunStatus
-from tests.api.office import SLACK_SECRET, Office
+from tests.api.harness import SLACK_SECRET, Harness
 
 RULES: dict[str, tuple[dict[str, Any], ...]] = {
     "two of a group": ({"assignee": "group:finance", "approval": {"mode": "quorum", "need": 2}},),
@@ -68,10 +68,10 @@ EVIL = "@evil.example"
 class LonePerson:
     """`credentials`: tokens in her hands. Every method is one move; numbers choose among what there is."""
 
-    def __init__(self, office: Office, rule: str) -> None:
-        self.office = office
+    def __init__(self, harness: Harness, rule: str) -> None:
+        self.harness = harness
         self._rule = rule
-        self.credentials = [office.tokens["ada"], office.tokens["ada@acme"]]
+        self.credentials = [harness.tokens["ada"], harness.tokens["ada@acme"]]
         self.runs: list[str] = []
         self.paid: list[str] = []
         self.flow = Flow("payment", effect="pure")
@@ -87,12 +87,12 @@ class LonePerson:
             return {}
 
         self.flow.chain(*nodes, pay)
-        office.hf.register(self.flow.program())
+        harness.hf.register(self.flow.program())
 
-    # ------------------------------------------------------------------ what the office does by itself
+    # ------------------------------------------------------------------ what the server does by itself
     async def begins(self) -> None:
         if self._rule == "two by a rule in the store":
-            await put_policy(await self.office.hf.open(), "default", GUARD, by="user:local")
+            await put_policy(await self.harness.hf.open(), "default", GUARD, by="user:local")
         await self.put_deployment(0, 0)
         await self.delegate(4, 0)
         await self.others_decide()
@@ -102,11 +102,11 @@ class LonePerson:
     async def others_decide(self) -> None:
         """A run that was paid because the others agreed: nothing of it may be paid again."""
         names = {"started_by": "user:lee", "deployment": "till"}
-        self.runs = [(await self.flow.run({}, on=self.office.hf, **names)).run_id]
+        self.runs = [(await self.flow.run({}, on=self.harness.hf, **names)).run_id]
         for _ in range(2):
             for hold in await self.open_holds():
                 for name in ("dana", "sam", "kim"):
-                    await self.office.decide(name, hold.id)
+                    await self.harness.decide(name, hold.id)
             await self.works()
         # What they did not end is left to them: with one vote of theirs, hers would be the second.
         self.runs = self.runs if self.paid else []
@@ -114,23 +114,23 @@ class LonePerson:
 
     async def works(self) -> None:
         """Workers advance every run, and mail is delivered."""
-        store = await self.office.hf.open()
+        store = await self.harness.hf.open()
         for run in self.runs:
             row = await store.get_run(run)  # type: ignore[arg-type]
             if row is not None and not row.read_only and row.status not in ENDED:
-                await self.flow.resume(run, on=self.office.hf)
-        await (await self.office.hf.queues()).bridge.work()
-        await self.office.delivers()
+                await self.flow.resume(run, on=self.harness.hf)
+        await (await self.harness.hf.queues()).bridge.work()
+        await self.harness.delivers()
 
     async def open_holds(self) -> list[HoldRow]:
-        store = await self.office.hf.open()
+        store = await self.harness.hf.open()
         found = [hold for run in self.runs for hold in await store.holds(run=run, limit=50)]  # type: ignore[arg-type]
         return [hold for hold in found if hold.status is HoldStatus.pending]
 
     async def call(self, number: int, method: str, path: str, body: Any = None, **more: Any) -> Any:
         """With one of her credentials. Refusals are what she expects."""
         token = self.credentials[number % len(self.credentials)]
-        answer = await self.office.send(token, method, path, body, **more)
+        answer = await self.harness.send(token, method, path, body, **more)
         assert answer.status_code < 500, (method, path, answer.text)
         return answer.json() if answer.content and answer.status_code < 400 else None
 
@@ -140,7 +140,7 @@ class LonePerson:
         if over_mcp % 3 == 2:
             arguments = {"flow": "payment", "input": _answers(by)}
             message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
-            said = await self.office.mcp(
+            said = await self.harness.mcp(
                 self.credentials[by % len(self.credentials)],
                 {**message, "params": {"name": "start_run", "arguments": arguments}},
             )
@@ -265,7 +265,7 @@ class LonePerson:
 
     async def move_file(self, which: int, _: int) -> None:
         run = self.runs[which % len(self.runs)]
-        exported = await self.office.send("ada", "GET", f"/v1/runs/{run}/export")
+        exported = await self.harness.send("ada", "GET", f"/v1/runs/{run}/export")
         media = {"Content-Type": "application/octet-stream"}
         query = {"as_new_run": "true"}
         made = await self.call(
@@ -275,8 +275,8 @@ class LonePerson:
             self.runs.append(made["id"])
 
     async def wait(self, minutes: int, _: int) -> None:
-        self.office.clock.advance(minutes=minutes + 1)
-        sweeper = (await self.office.hf.service()).runtime.sweeper
+        self.harness.clock.advance(minutes=minutes + 1)
+        sweeper = (await self.harness.hf.service()).runtime.sweeper
         assert sweeper is not None
         await sweeper.sweep()
 
@@ -302,15 +302,15 @@ class LonePerson:
 
     def _links(self) -> list[Callable[[HoldRow], Awaitable[None]]]:
         """Each link in a mailbox of hers is used on the hold that it is for."""
-        mine = {each.to for each in self.office.mail.letters if each.to.endswith(EVIL)} | {"ada@acme"}
+        mine = {each.to for each in self.harness.mail.letters if each.to.endswith(EVIL)} | {"ada@acme"}
 
         def opening(token: str) -> Callable[[HoldRow], Awaitable[None]]:
             async def decide(_: HoldRow) -> None:
-                await self.office.decide_by_link(token)
+                await self.harness.decide_by_link(token)
 
             return decide
 
-        return [opening(token) for address in sorted(mine) for token in self.office.mail.links(address)[-3:]]
+        return [opening(token) for address in sorted(mine) for token in self.harness.mail.links(address)[-3:]]
 
     async def _complete(self, hold: HoldRow) -> None:
         """The message of the hold in its queue, with each credential."""
@@ -333,10 +333,10 @@ class LonePerson:
         action = {"action_id": f"{ACTION}:approve", "value": value, "action_ts": f"{hold.version}.0"}
         payload = {"type": "block_actions", "user": {"id": "U-ADA"}, "actions": [action]}
         body = urlencode({"payload": json.dumps(payload)}).encode()
-        stamp = str(self.office.clock.now() // MICROS)
+        stamp = str(self.harness.clock.now() // MICROS)
         mac = hmac.new(SLACK_SECRET.encode(), f"v0:{stamp}:".encode() + body, sha256).hexdigest()
         headers = {"X-Slack-Request-Timestamp": stamp, "X-Slack-Signature": f"v0={mac}"}
-        await self.office.client.post("/v1/inbound/slack/desk", content=body, headers=headers)
+        await self.harness.client.post("/v1/inbound/slack/desk", content=body, headers=headers)
 
 
 def _answered(hold: HoldRow, how: int) -> tuple[str, Any]:

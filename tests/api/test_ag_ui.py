@@ -53,7 +53,7 @@ def broken() -> Flow:
 
 
 @pytest.fixture
-async def desk(server: Server) -> AsyncIterator[Server]:
+async def harness(server: Server) -> AsyncIterator[Server]:
     PAID.clear()
     async with Worker(support(), broken(), on=server.hf):
         yield server
@@ -87,8 +87,10 @@ def _resume(events: list[dict[str, Any]], payload: Any) -> list[dict[str, Any]]:
 
 
 @pytest.mark.covers("IN-70", "IN-71", "USERS-AGUI")
-async def test_a_hold_ends_the_stream_as_an_interrupt_and_an_entry_of_resume_answers_it(desk: Server) -> None:
-    events = await _events(desk)
+async def test_a_hold_ends_the_stream_as_an_interrupt_and_an_entry_of_resume_answers_it(
+    harness: Server,
+) -> None:
+    events = await _events(harness)
     assert _kinds(events) == [
         "RUN_STARTED",
         "STEP_STARTED",
@@ -103,7 +105,7 @@ async def test_a_hold_ends_the_stream_as_an_interrupt_and_an_entry_of_resume_ans
     assert asked["message"] == "Refund 250?"
     assert asked["responseSchema"]["required"] == ["decision"]
     assert PAID == []
-    more = await _events(desk, runId="r-2", resume=_resume(events, {"decision": "approve"}))
+    more = await _events(harness, runId="r-2", resume=_resume(events, {"decision": "approve"}))
     assert PAID == [250]
     assert (
         _kinds(more)[-4:] == ["TEXT_MESSAGE_END", "STEP_FINISHED", "STATE_SNAPSHOT", "RUN_FINISHED"] or more
@@ -115,38 +117,40 @@ async def test_a_hold_ends_the_stream_as_an_interrupt_and_an_entry_of_resume_ans
     assert more[-1]["result"]["answer"] == "It is on its way."
     run = events[0]["metadata"]["holdfast"]["run"]
     assert more[0]["metadata"]["holdfast"]["run"] == run
-    assert (await desk.json("GET", f"/v1/runs/{run}"))["thread"] == "t-1"
+    assert (await harness.json("GET", f"/v1/runs/{run}"))["thread"] == "t-1"
 
 
 @pytest.mark.covers("IN-71")
-async def test_the_same_request_again_follows_the_same_run_and_pays_once(desk: Server) -> None:
-    events = await _events(desk)
-    assert await _events(desk) == events
+async def test_the_same_request_again_follows_the_same_run_and_pays_once(harness: Server) -> None:
+    events = await _events(harness)
+    assert await _events(harness) == events
     resume = _resume(events, "approve")
-    more = await _events(desk, runId="r-2", resume=resume)
-    assert await _events(desk, runId="r-2", resume=resume) == more
+    more = await _events(harness, runId="r-2", resume=resume)
+    assert await _events(harness, runId="r-2", resume=resume) == more
     assert PAID == [250]
-    whole = await _events(desk)
+    whole = await _events(harness)
     assert _kinds(whole)[-1] == "RUN_FINISHED"
     assert whole[-1]["outcome"] == {"type": "success"}
 
 
 @pytest.mark.covers("IN-70")
-async def test_a_client_that_was_cut_off_goes_on_after_its_last_event(desk: Server) -> None:
-    events = await _events(desk)
-    await _events(desk, runId="r-2", resume=_resume(events, "approve"))
-    answer = await desk.client.post("/v1/flows/support/ag-ui", json=_given())
+async def test_a_client_that_was_cut_off_goes_on_after_its_last_event(harness: Server) -> None:
+    events = await _events(harness)
+    await _events(harness, runId="r-2", resume=_resume(events, "approve"))
+    answer = await harness.client.post("/v1/flows/support/ag-ui", json=_given())
     lines = answer.text.split("\n\n")
     cut = next(index for index, frame in enumerate(lines) if frame.startswith("id:") and index > 2)
     last = lines[cut].partition("\n")[0].removeprefix("id: ")
-    rest = await desk.client.post("/v1/flows/support/ag-ui", json=_given(), headers={"Last-Event-ID": last})
+    rest = await harness.client.post(
+        "/v1/flows/support/ag-ui", json=_given(), headers={"Last-Event-ID": last}
+    )
     assert rest.text.split("\n\n") == lines[cut + 1 :]
 
 
 @pytest.mark.covers("IN-73")
-async def test_bad_input_is_a_problem_before_the_stream_and_an_error_event_in_it(desk: Server) -> None:
+async def test_bad_input_is_a_problem_before_the_stream_and_an_error_event_in_it(harness: Server) -> None:
     async def refused(status: int, body: Any, flow: str = "support") -> str:
-        answer = await desk.client.post(f"/v1/flows/{flow}/ag-ui", json=body)
+        answer = await harness.client.post(f"/v1/flows/{flow}/ag-ui", json=body)
         assert answer.status_code == status, answer.text
         assert answer.headers["content-type"] == "application/problem+json"
         return answer.json()["code"]
@@ -161,18 +165,18 @@ async def test_bad_input_is_a_problem_before_the_stream_and_an_error_event_in_it
     assert await refused(404, _given(), flow="nowhere") == "flow_not_found"
     nobody = [{"interruptId": "h-none", "status": "resolved", "payload": "approve"}]
     assert await refused(404, _given(resume=nobody)) == "hold_not_found"
-    events = await _events(desk)
+    events = await _events(harness)
     resume = _resume(events, "approve")
     assert await refused(422, _given(runId="r-2", resume=_resume(events, 7))) == "answer_invalid"
     assert await refused(422, _given(runId="r-2", resume=_resume(events, "perhaps"))) == "answer_invalid"
     assert await refused(422, _given(threadId="t-2", runId="r-2", resume=resume)) == "invalid_input"
-    await _events(desk, runId="r-2", resume=resume)
+    await _events(harness, runId="r-2", resume=resume)
     assert await refused(409, _given(runId="r-3", resume=_resume(events, "reject"))) == "hold_decided"
     # The same answer is that of another request, whose stream this one is not.
     assert await refused(409, _given(runId="r-3", resume=resume)) == "hold_decided"
-    await _events(desk, runId="r-2", resume=resume)
+    await _events(harness, runId="r-2", resume=resume)
     assert PAID == [250]
-    failed = await _events(desk, "broken", runId="r-4")
+    failed = await _events(harness, "broken", runId="r-4")
     assert failed[-1]["type"] == "RUN_ERROR"
     assert "out of order" in failed[-1]["message"]
 
@@ -222,12 +226,12 @@ async def test_the_example_asks_answers_and_prints_the_events(server: Server) ->
 
 @pytest.mark.covers("IN-74", "USERS-AGUI")
 async def test_the_official_javascript_client_reads_text_tool_hold_answer_and_reconnect_in_two_tabs(
-    desk: Server,
+    harness: Server,
 ) -> None:
     said = [{"id": "m1", "role": "user", "content": "My order is broken."}]
     seen = await front_end(
-        url=f"{desk.serving.address}/v1/flows/support/ag-ui",
-        token=desk.token,
+        url=f"{harness.serving.address}/v1/flows/support/ag-ui",
+        token=harness.token,
         thread="t-1",
         runId="js-1",
         messages=said,

@@ -17,8 +17,8 @@ from holdfast.api.auth.sessions import ProviderSession, Sessions
 from holdfast.api.auth.settings import OidcSettings
 from holdfast.types.status import HoldStatus
 from tests.api.conftest import serving
+from tests.api.harness import SITE, Harness, harness_of
 from tests.api.issuer import LOGOUT, Issuer, issuer_served
-from tests.api.office import SITE, Office, office_of
 from tests.api.test_auth_oidc import at_the_provider, browser, settings
 from tests.api.test_step_up import settled
 from tests.services import oidc
@@ -34,19 +34,19 @@ async def issuer(anyio_backend: str) -> AsyncIterator[Issuer]:
 
 
 @pytest.fixture
-async def office(issuer: Issuer) -> AsyncIterator[Office]:
-    async with office_of() as found:
+async def harness(issuer: Issuer) -> AsyncIterator[Harness]:
+    async with harness_of() as found:
         known = OidcSettings(issuer=issuer.address, client_id="holdfast")
         found.authenticator.oidc = Oidc(known)
         yield found
 
 
-async def signed_in(office: Office, sub: str, sid: str, name: str = "dana") -> httpx2.AsyncClient:
+async def signed_in(harness: Harness, sub: str, sid: str, name: str = "dana") -> httpx2.AsyncClient:
     """A browser whose session began at the provider, in the provider's session `sid`."""
-    sessions = Sessions(await office.hf.open())
+    sessions = Sessions(await harness.hf.open())
     grant = CredentialGrant(subject=f"user:{name}", roles=("member",))
     opened = await sessions.begin(grant, how="oidc", provider=ProviderSession(sub=sub, sid=sid))
-    client = httpx2.AsyncClient(transport=office.transport, base_url=SITE)
+    client = httpx2.AsyncClient(transport=harness.transport, base_url=SITE)
     client.cookies.set("__Host-holdfast_session", opened.id, domain="office.example")
     client.headers["X-CSRF-Token"] = (await client.get("/v1/session")).json()["csrf"]
     return client
@@ -56,46 +56,46 @@ async def is_signed_in(client: httpx2.AsyncClient) -> bool:
     return (await client.get("/v1/session")).status_code == 200
 
 
-async def tells(office: Office, token: str) -> httpx2.Response:
+async def tells(harness: Harness, token: str) -> httpx2.Response:
     """As a provider does: no cookie, no origin, no credential."""
-    async with httpx2.AsyncClient(transport=office.transport, base_url=SITE) as client:
+    async with httpx2.AsyncClient(transport=harness.transport, base_url=SITE) as client:
         return await client.post(PATH, data={"logout_token": token})
 
 
 async def test_sign_out_at_the_provider_ends_the_sessions_that_it_names(
-    office: Office, issuer: Issuer
+    harness: Harness, issuer: Issuer
 ) -> None:
-    first, second = await signed_in(office, "1", "s1"), await signed_in(office, "1", "s2")
-    other = await signed_in(office, "2", "s3", "sam")
-    by_session = await tells(office, issuer.logout_token(sub=None, sid="s1"))
+    first, second = await signed_in(harness, "1", "s1"), await signed_in(harness, "1", "s2")
+    other = await signed_in(harness, "2", "s3", "sam")
+    by_session = await tells(harness, issuer.logout_token(sub=None, sid="s1"))
     assert (by_session.status_code, by_session.headers["cache-control"]) == (200, "no-store")
     assert [await is_signed_in(each) for each in (first, second, other)] == [False, True, True]
     foreign = await tells(
-        office, issuer.logout_token(sub="2", sid="s2")
+        harness, issuer.logout_token(sub="2", sid="s2")
     )  # nobody's: not this person's session
     assert (foreign.status_code, await is_signed_in(second), await is_signed_in(other)) == (200, True, True)
-    assert (await tells(office, issuer.logout_token(sub="1"))).status_code == 200
+    assert (await tells(harness, issuer.logout_token(sub="1"))).status_code == 200
     assert [await is_signed_in(each) for each in (second, other)] == [False, True]
-    noted = [e for e in await office.audit() if e["action"] == "signed_out"]
+    noted = [e for e in await harness.audit() if e["action"] == "signed_out"]
     assert [(e["actor"], e["data"]["by"]) for e in noted] == [("user:dana", "provider")] * 2
 
 
 async def test_a_placed_decision_lapses_when_its_author_signs_out_at_the_provider(
-    office: Office, issuer: Issuer
+    harness: Harness, issuer: Issuer
 ) -> None:
-    hold = (await office.asks(assignee="group:finance", undo="10m")).id
-    dana = await signed_in(office, "1", "s1")
+    hold = (await harness.asks(assignee="group:finance", undo="10m")).id
+    dana = await signed_in(harness, "1", "s1")
     sent = await dana.post(f"/v1/holds/{hold}/place", json={"decision": "approve", "seconds": 600})
     assert sent.status_code == 200, sent.text
-    assert (await tells(office, issuer.logout_token(sid="s1"))).status_code == 200
-    assert await settled(office, hold, by="sweep") is HoldStatus.pending
+    assert (await tells(harness, issuer.logout_token(sid="s1"))).status_code == 200
+    assert await settled(harness, hold, by="sweep") is HoldStatus.pending
 
 
-async def test_a_logout_token_works_once(office: Office, issuer: Issuer) -> None:
+async def test_a_logout_token_works_once(harness: Harness, issuer: Issuer) -> None:
     token = issuer.logout_token()
-    assert (await tells(office, token)).status_code == 200
-    dana = await signed_in(office, "1", "s1")
-    again = await tells(office, token)
+    assert (await tells(harness, token)).status_code == 200
+    dana = await signed_in(harness, "1", "s1")
+    again = await tells(harness, token)
     assert (again.status_code, again.json()["error"]) == (400, "invalid_request")
     assert "used before" in again.json()["error_description"]
     assert await is_signed_in(dana)
@@ -129,18 +129,18 @@ FORGED: dict[str, Callable[[Issuer], str]] = {
 
 @pytest.mark.parametrize("how", FORGED)
 async def test_a_token_that_is_no_notice_of_the_provider_ends_nothing(
-    office: Office, issuer: Issuer, how: str
+    harness: Harness, issuer: Issuer, how: str
 ) -> None:
-    dana = await signed_in(office, "1", "s1")
-    refused = await tells(office, FORGED[how](issuer))
+    dana = await signed_in(harness, "1", "s1")
+    refused = await tells(harness, FORGED[how](issuer))
     assert (refused.status_code, refused.json()["error"]) == (400, "invalid_request"), refused.text
     assert await is_signed_in(dana)
 
 
-async def test_a_server_without_provider_has_no_such_place(office: Office) -> None:
-    office.authenticator.oidc = None
-    assert (await tells(office, "x")).status_code == 404
-    assert (await office.client.post(PATH, json={"logout_token": "x"})).status_code == 404
+async def test_a_server_without_provider_has_no_such_place(harness: Harness) -> None:
+    harness.authenticator.oidc = None
+    assert (await tells(harness, "x")).status_code == 404
+    assert (await harness.client.post(PATH, json={"logout_token": "x"})).status_code == 404
 
 
 async def test_person_who_signs_out_at_a_real_provider_is_signed_out_here(

@@ -13,7 +13,7 @@ from holdfast.runs.service import RunService
 from holdfast.runs.transfer.archive import pack
 from holdfast.runs.transfer.import_run import read_archive
 from holdfast.types.status import HoldStatus, RunStatus
-from tests.api.office import Office, office_of
+from tests.api.harness import Harness, harness_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("SAFE-CHAIN-04")]
 
@@ -29,12 +29,12 @@ RULES: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture
-async def office(anyio_backend: str) -> AsyncIterator[Office]:
-    async with office_of() as found:
+async def harness(anyio_backend: str) -> AsyncIterator[Harness]:
+    async with harness_of() as found:
         yield found
 
 
-async def decided(office: Office, decision: str, rule: dict[str, Any]) -> str:
+async def decided(harness: Harness, decision: str, rule: dict[str, Any]) -> str:
     """A run of Kim's that others have decided, and that has ended."""
     flow = Flow("refund", effect="pure")
     hold = flow.hold("approve", prompt="Pay?", options=["approve", "reject"], **rule)
@@ -52,21 +52,21 @@ async def decided(office: Office, decision: str, rule: dict[str, Any]) -> str:
     flow.start(hold)
     flow.edge(hold, pay, when="decision == 'approve'")
     flow.edge(hold, drop, otherwise=True)
-    asked = await flow.run({}, on=office.hf, started_by="user:kim")
+    asked = await flow.run({}, on=harness.hf, started_by="user:kim")
     for name in ("dana", "sam"):
-        row = await office.row(asked.holds[0].id)
+        row = await harness.row(asked.holds[0].id)
         if row.status is HoldStatus.pending:
-            await office.ask(name, "POST", f"/v1/holds/{row.id}/resolve", {"decision": decision})
-    ended = await flow.resume(asked.run_id, on=office.hf)
+            await harness.ask(name, "POST", f"/v1/holds/{row.id}/resolve", {"decision": decision})
+    ended = await flow.resume(asked.run_id, on=harness.hf)
     assert (ended.status, ended.state["paid"]) == ("completed", decision == "approve")
-    office.flows[asked.run_id] = flow
+    harness.flows[asked.run_id] = flow
     paid.clear()
-    office.paid = paid
+    harness.paid = paid
     return asked.run_id
 
 
-async def advanced(office: Office, flow: Flow, run: str) -> RunStatus:
-    return RunStatus((await flow.resume(run, on=office.hf)).status)
+async def advanced(harness: Harness, flow: Flow, run: str) -> RunStatus:
+    return RunStatus((await flow.resume(run, on=harness.hf)).status)
 
 
 WAYS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -81,50 +81,50 @@ WAYS: dict[str, tuple[str, dict[str, Any]]] = {
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("rule", RULES)
 async def test_the_question_is_asked_again_where_the_caller_may_not_decide_it_alone(
-    office: Office, rule: str, way: str
+    harness: Harness, rule: str, way: str
 ) -> None:
     path, body = WAYS[way]
-    run = await decided(office, "reject" if "answer" in way else "approve", RULES[rule])
-    made = await office.ask("ada", "POST", f"/v1/runs/{run}/{path}", body, status=201)
-    assert await advanced(office, office.flows[run], made["id"]) is RunStatus.pending_input
-    assert office.paid == []
+    run = await decided(harness, "reject" if "answer" in way else "approve", RULES[rule])
+    made = await harness.ask("ada", "POST", f"/v1/runs/{run}/{path}", body, status=201)
+    assert await advanced(harness, harness.flows[run], made["id"]) is RunStatus.pending_input
+    assert harness.paid == []
     # A fork of that fork does not get past it either.
-    again = await office.ask("ada", "POST", f"/v1/runs/{made['id']}/{path}", body, status=201)
-    assert await advanced(office, office.flows[run], again["id"]) is RunStatus.pending_input
-    assert office.paid == []
+    again = await harness.ask("ada", "POST", f"/v1/runs/{made['id']}/{path}", body, status=201)
+    assert await advanced(harness, harness.flows[run], again["id"]) is RunStatus.pending_input
+    assert harness.paid == []
 
 
-async def test_a_decision_that_the_caller_could_make_alone_is_taken_along(office: Office) -> None:
-    run = await decided(office, "approve", {"assignee": "user:dana"})
-    made = await office.ask("ada", "POST", f"/v1/runs/{run}/fork", {}, status=201)
-    assert await advanced(office, office.flows[run], made["id"]) is RunStatus.completed
+async def test_a_decision_that_the_caller_could_make_alone_is_taken_along(harness: Harness) -> None:
+    run = await decided(harness, "approve", {"assignee": "user:dana"})
+    made = await harness.ask("ada", "POST", f"/v1/runs/{run}/fork", {}, status=201)
+    assert await advanced(harness, harness.flows[run], made["id"]) is RunStatus.completed
     # A member without the right to decide any hold is asked again.
-    office.tokens["kim"] = await office.mint("ada", "user:kim", rights=["runs:write"])
-    asked = await office.ask("kim", "POST", f"/v1/runs/{run}/fork", {}, status=201)
-    assert await advanced(office, office.flows[run], asked["id"]) is RunStatus.pending_input
+    harness.tokens["kim"] = await harness.mint("ada", "user:kim", rights=["runs:write"])
+    asked = await harness.ask("kim", "POST", f"/v1/runs/{run}/fork", {}, status=201)
+    assert await advanced(harness, harness.flows[run], asked["id"]) is RunStatus.pending_input
     # And so is a fork of the fork that took it along.
-    other = await office.ask("kim", "POST", f"/v1/runs/{made['id']}/fork", {}, status=201)
-    assert await advanced(office, office.flows[run], other["id"]) is RunStatus.pending_input
+    other = await harness.ask("kim", "POST", f"/v1/runs/{made['id']}/fork", {}, status=201)
+    assert await advanced(harness, harness.flows[run], other["id"]) is RunStatus.pending_input
 
 
-async def test_the_starter_of_the_source_is_an_initiator_of_its_fork(office: Office) -> None:
-    run = await decided(office, "approve", {"assignee": "user:kim,user:dana", **RULES["exclusion"]})
-    made = await office.ask("ada", "POST", f"/v1/runs/{run}/fork", {}, status=201)
-    await advanced(office, office.flows[run], made["id"])
-    (hold,) = await office.open_holds(made["id"])
+async def test_the_starter_of_the_source_is_an_initiator_of_its_fork(harness: Harness) -> None:
+    run = await decided(harness, "approve", {"assignee": "user:kim,user:dana", **RULES["exclusion"]})
+    made = await harness.ask("ada", "POST", f"/v1/runs/{run}/fork", {}, status=201)
+    await advanced(harness, harness.flows[run], made["id"])
+    (hold,) = await harness.open_holds(made["id"])
     for name in ("kim-admin", "ada"):
-        refused = await office.decide(name, hold, reason="I may")
+        refused = await harness.decide(name, hold, reason="I may")
         assert (refused.status_code, refused.json()["code"]) == (403, "excluded")
-    assert (await office.decide("dana", hold)).status_code == 200
+    assert (await harness.decide("dana", hold)).status_code == 200
 
 
-async def test_an_import_proves_no_decision(office: Office) -> None:
-    run = await decided(office, "approve", RULES["quorum"])
-    data = (await office.send("ada", "GET", f"/v1/runs/{run}/export")).content
-    store = await office.hf.open()
-    await RunService.delete(await office.hf.service(), run)
+async def test_an_import_proves_no_decision(harness: Harness) -> None:
+    run = await decided(harness, "approve", RULES["quorum"])
+    data = (await harness.send("ada", "GET", f"/v1/runs/{run}/export")).content
+    store = await harness.hf.open()
+    await RunService.delete(await harness.hf.service(), run)
     media = {"Content-Type": "application/octet-stream"}
-    made = await office.ask(
+    made = await harness.ask(
         "ada",
         "POST",
         "/v1/runs/import",
@@ -134,53 +134,53 @@ async def test_an_import_proves_no_decision(office: Office) -> None:
         headers=media,
     )
     assert (await store.get_run(made["id"])).started_by == "user:ada"  # type: ignore[union-attr]
-    assert await advanced(office, office.flows[run], made["id"]) is RunStatus.pending_input
+    assert await advanced(harness, harness.flows[run], made["id"]) is RunStatus.pending_input
     # Nor does a fork of the history that was imported.
-    forked = await office.ask("ada", "POST", f"/v1/runs/{run}/fork", {}, status=201)
-    assert await advanced(office, office.flows[run], forked["id"]) is RunStatus.pending_input
-    assert office.paid == []
+    forked = await harness.ask("ada", "POST", f"/v1/runs/{run}/fork", {}, status=201)
+    assert await advanced(harness, harness.flows[run], forked["id"]) is RunStatus.pending_input
+    assert harness.paid == []
 
 
-async def test_a_file_without_its_questions_starts_again_with_its_input(office: Office) -> None:
+async def test_a_file_without_its_questions_starts_again_with_its_input(harness: Harness) -> None:
     """The caller can write such a file: it says that the run is past a question that it does not have."""
-    run = await decided(office, "approve", RULES["quorum"])
-    data = (await office.send("ada", "GET", f"/v1/runs/{run}/export")).content
+    run = await decided(harness, "approve", RULES["quorum"])
+    data = (await harness.send("ada", "GET", f"/v1/runs/{run}/export")).content
     archive = read_archive(data)
     forged = msgspec.structs.replace(archive, history=msgspec.structs.replace(archive.history, holds=[]))
-    await RunService.delete(await office.hf.service(), run)
+    await RunService.delete(await harness.hf.service(), run)
     media = {"Content-Type": "application/octet-stream"}
     for as_new, path in (("true", "/v1/runs/import"), ("false", "/v1/runs/import")):
         more = {"params": {"as_new_run": as_new}, "content": pack(forged), "headers": media}
-        made = await office.ask("ada", "POST", path, status=201, **more)
+        made = await harness.ask("ada", "POST", path, status=201, **more)
         if as_new == "true":
-            assert await advanced(office, office.flows[run], made["id"]) is RunStatus.pending_input
+            assert await advanced(harness, harness.flows[run], made["id"]) is RunStatus.pending_input
     for seq in range(2, 5):
-        made = await office.ask("ada", "POST", f"/v1/runs/{run}/fork", {"seq": seq}, status=201)
-        assert await advanced(office, office.flows[run], made["id"]) is RunStatus.pending_input
-    assert office.paid == []
+        made = await harness.ask("ada", "POST", f"/v1/runs/{run}/fork", {"seq": seq}, status=201)
+        assert await advanced(harness, harness.flows[run], made["id"]) is RunStatus.pending_input
+    assert harness.paid == []
 
 
 @pytest.mark.parametrize("rule", RULES)
-async def test_a_rewind_asks_again(office: Office, rule: str) -> None:
+async def test_a_rewind_asks_again(harness: Harness, rule: str) -> None:
     flow = Flow("two-steps", effect="pure")
     first = flow.hold("approve", prompt="Pay?", options=["approve", "reject"], **RULES[rule])
     second = flow.hold("sent", prompt="Sent?", options=["yes", "no"], assignee="user:dana", bind="sent")
     flow.chain(first, second)
-    asked = await flow.run({}, on=office.hf, started_by="user:kim")
+    asked = await flow.run({}, on=harness.hf, started_by="user:kim")
     for name in ("dana", "sam"):
-        if (await office.row(asked.holds[0].id)).status is HoldStatus.pending:
-            assert (await office.decide(name, asked.holds[0].id)).status_code == 200
-    waits = await flow.resume(asked.run_id, on=office.hf)
+        if (await harness.row(asked.holds[0].id)).status is HoldStatus.pending:
+            assert (await harness.decide(name, asked.holds[0].id)).status_code == 200
+    waits = await flow.resume(asked.run_id, on=harness.hf)
     assert waits.holds[0].node == "sent"
-    made = await office.ask("ada", "POST", f"/v1/runs/{asked.run_id}/rewind", {}, status=201)
-    (hold,) = (await flow.resume(made["id"], on=office.hf)).holds
+    made = await harness.ask("ada", "POST", f"/v1/runs/{asked.run_id}/rewind", {}, status=201)
+    (hold,) = (await flow.resume(made["id"], on=harness.hf)).holds
     assert hold.node == "approve"
-    replaced = await office.ask("ada", "GET", f"/v1/runs/{asked.run_id}")
+    replaced = await harness.ask("ada", "GET", f"/v1/runs/{asked.run_id}")
     assert replaced["status"] == "cancelled"
 
 
 @pytest.mark.parametrize("seq", [0, 1])
-async def test_a_patch_does_not_answer_a_hold_that_it_leads_around(office: Office, seq: int) -> None:
+async def test_a_patch_does_not_answer_a_hold_that_it_leads_around(harness: Harness, seq: int) -> None:
     flow = Flow("gate", effect="pure")
     paid: list[int] = []
 
@@ -198,8 +198,8 @@ async def test_a_patch_does_not_answer_a_hold_that_it_leads_around(office: Offic
     flow.edge(look, pay, when="decision == 'approve'")
     flow.edge(look, hold, otherwise=True)
     flow.edge(hold, pay, when="decision == 'approve'")
-    asked = await flow.run({"decision": ""}, on=office.hf, started_by="user:kim")
+    asked = await flow.run({"decision": ""}, on=harness.hf, started_by="user:kim")
     body = {"seq": seq, "patch": {"scratch": {"decision": "approve"}}}
-    made = await office.ask("ada", "POST", f"/v1/runs/{asked.run_id}/fork", body, status=201)
-    assert await advanced(office, flow, made["id"]) is RunStatus.pending_input
+    made = await harness.ask("ada", "POST", f"/v1/runs/{asked.run_id}/fork", body, status=201)
+    assert await advanced(harness, flow, made["id"]) is RunStatus.pending_input
     assert paid == []

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.api.harness import harness_of
 from tests.api.lone_person import MOVES, RULES, LonePerson
-from tests.api.office import office_of
 from tests.flows.conftest import address_of
 
 Move = tuple[str, int, int]
@@ -21,8 +21,8 @@ plans = st.lists(moves, min_size=2, max_size=9)
 
 async def play(rule: str, plan: list[Move], store: str = "memory:", way: int = 0) -> None:
     """`way`: the first of the routes that answer."""
-    async with office_of(policies="store", slack=True, store=store) as office:
-        ada = LonePerson(office, rule)
+    async with harness_of(policies="store", slack=True, store=store) as harness:
+        ada = LonePerson(harness, rule)
         await ada.begins()
         for name, first, second in plan:
             await getattr(ada, name)(first, second)
@@ -174,7 +174,7 @@ def test_no_long_sequence_of_one_person_passes_a_rule_of_two(rule: str, plan: li
 
 
 @pytest.mark.covers("SAFE-CHAIN-08")
-@pytest.mark.timeout(900)  # every way, in one office after the other; with the soak
+@pytest.mark.timeout(900)  # every way, with one server after the other; with the soak
 @pytest.mark.parametrize("kind", ["postgres", "mariadb"])
 @pytest.mark.parametrize("rule", RULES)
 def test_known_ways_around_do_not_pass_on_a_database_server(rule: str, kind: str, tmp_path: Path) -> None:

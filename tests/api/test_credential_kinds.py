@@ -15,8 +15,8 @@ import holdfast
 from holdfast.api.auth.grants import CredentialGrant
 from holdfast.api.auth.sessions import Sessions
 from holdfast.types.status import HoldStatus
+from tests.api.harness import SITE, Harness, harness_of
 from tests.api.lone_person import LonePerson
-from tests.api.office import SITE, Office, office_of
 
 pytestmark = pytest.mark.anyio
 
@@ -26,8 +26,8 @@ AT_THE_STORE = {"types/terms.py", "cli/hold_session.py"}
 
 
 @pytest.fixture
-async def office(anyio_backend: str) -> AsyncIterator[Office]:
-    async with office_of(slack=True) as found:
+async def harness(anyio_backend: str) -> AsyncIterator[Harness]:
+    async with harness_of(slack=True) as found:
         yield found
 
 
@@ -49,17 +49,17 @@ def test_every_actor_is_made_with_a_chain() -> None:
     assert without == AT_THE_STORE
 
 
-async def by_token(office: Office, hold: str) -> None:
-    await office.ask("dana", "POST", f"/v1/holds/{hold}/resolve", {"decision": "approve"})
+async def by_token(harness: Harness, hold: str) -> None:
+    await harness.ask("dana", "POST", f"/v1/holds/{hold}/resolve", {"decision": "approve"})
 
 
-async def by_made_token(office: Office, hold: str) -> None:
-    token = await office.mint("ada", "user:dana")
-    await office.ask(token, "POST", f"/v1/holds/{hold}/resolve", {"decision": "approve"})
+async def by_made_token(harness: Harness, hold: str) -> None:
+    token = await harness.mint("ada", "user:dana")
+    await harness.ask(token, "POST", f"/v1/holds/{hold}/resolve", {"decision": "approve"})
 
 
-async def _in_browser(office: Office, hold: str, signs_in: Callable[[Any], Awaitable[Any]]) -> None:
-    async with httpx2.AsyncClient(transport=office.transport, base_url=SITE) as browser:
+async def _in_browser(harness: Harness, hold: str, signs_in: Callable[[Any], Awaitable[Any]]) -> None:
+    async with httpx2.AsyncClient(transport=harness.transport, base_url=SITE) as browser:
         browser.headers["Origin"] = SITE
         await signs_in(browser)
         csrf = (await browser.get("/v1/session")).json()["csrf"]
@@ -69,27 +69,27 @@ async def _in_browser(office: Office, hold: str, signs_in: Callable[[Any], Await
         assert said.status_code == 200, said.text
 
 
-async def by_session_of_a_token(office: Office, hold: str) -> None:
-    token = await office.mint("ada", "user:dana")
-    await _in_browser(office, hold, lambda browser: browser.post("/v1/session", json={"token": token}))
+async def by_session_of_a_token(harness: Harness, hold: str) -> None:
+    token = await harness.mint("ada", "user:dana")
+    await _in_browser(harness, hold, lambda browser: browser.post("/v1/session", json={"token": token}))
 
 
-async def by_session_of_a_code(office: Office, hold: str) -> None:
+async def by_session_of_a_code(harness: Harness, hold: str) -> None:
     grant = CredentialGrant(subject="user:dana", roles=("member",))
-    code = await Sessions(await office.hf.open()).new_code(grant)
-    await _in_browser(office, hold, lambda browser: browser.get(f"/sign-in?code={code}"))
+    code = await Sessions(await harness.hf.open()).new_code(grant)
+    await _in_browser(harness, hold, lambda browser: browser.get(f"/sign-in?code={code}"))
 
 
-async def by_link(office: Office, hold: str) -> None:
-    await office.ask("ada", "POST", f"/v1/holds/{hold}/links", {"to": "user:dana"}, status=201)
-    await office.delivers()
-    assert await office.decide_by_link(office.mail.links("dana@acme")[-1])
+async def by_link(harness: Harness, hold: str) -> None:
+    await harness.ask("ada", "POST", f"/v1/holds/{hold}/links", {"to": "user:dana"}, status=201)
+    await harness.delivers()
+    assert await harness.decide_by_link(harness.mail.links("dana@acme")[-1])
 
 
-async def by_click(office: Office, hold: str) -> None:
+async def by_click(harness: Harness, hold: str) -> None:
     path = "/v1/inbound/slack/desk/people/U-ADA"
-    await office.ask("ada", "PUT", path, {"person": "user:dana"}, status=204)
-    await LonePerson(office, "not the starter")._click(await office.row(hold))
+    await harness.ask("ada", "PUT", path, {"person": "user:dana"}, status=204)
+    await LonePerson(harness, "not the starter")._click(await harness.row(hold))
 
 
 OPERATOR = "system:operator"
@@ -106,11 +106,11 @@ KINDS: dict[str, tuple[Any, list[tuple[str, str, str]]]] = {
 
 @pytest.mark.covers("SAFE-CHAIN-01")
 @pytest.mark.parametrize("kind", KINDS)
-async def test_a_decision_names_who_made_the_credential_and_for_whom(office: Office, kind: str) -> None:
+async def test_a_decision_names_who_made_the_credential_and_for_whom(harness: Harness, kind: str) -> None:
     decide, expected = KINDS[kind]
-    hold = await office.asks(assignee="user:dana", started_by="user:kim")
-    await decide(office, hold.id)
-    row = await office.row(hold.id)
+    hold = await harness.asks(assignee="user:dana", started_by="user:kim")
+    await decide(harness, hold.id)
+    row = await harness.row(hold.id)
     assert row.status is HoldStatus.resolved
     said = msgspec.json.decode(row.resolution or b"{}")
     found = [
@@ -119,22 +119,22 @@ async def test_a_decision_names_who_made_the_credential_and_for_whom(office: Off
     # The maker's own credential stands before what they made with it.
     assert found[-len(expected) :] == expected
     assert ("ada" in said["took_part"]) == any(by == "user:ada" for _, by, _ in expected)
-    audited = next(each["data"] for each in await office.audit() if each["action"] == "resolved")
+    audited = next(each["data"] for each in await harness.audit() if each["action"] == "resolved")
     assert audited["chain"] == said["chain"]
 
 
 @pytest.mark.covers("SAFE-CHAIN-01")
-async def test_a_token_of_an_earlier_release_counts_as_made_by_its_maker(office: Office) -> None:
+async def test_a_token_of_an_earlier_release_counts_as_made_by_its_maker(harness: Harness) -> None:
     """Their documents have `made_by` and no chain."""
-    store = await office.hf.open()
-    token = await office.mint("ada", "user:dana")
+    store = await harness.hf.open()
+    token = await harness.mint("ada", "user:dana")
     name = token.split("_")[1]
     kept = await store.document("_server", "token", name)
     assert kept is not None
     old = msgspec.json.decode(kept.body)
     del old["grant"]["chain"]
     await store.put_document(msgspec.structs.replace(kept, body=msgspec.json.encode(old)))
-    office.forget_tokens()
-    hold = await office.asks(assignee="user:dana", approval={"exclude": ["initiator"]})
-    refused = await office.decide(token, hold.id)
+    harness.forget_tokens()
+    hold = await harness.asks(assignee="user:dana", approval={"exclude": ["initiator"]})
+    refused = await harness.decide(token, hold.id)
     assert (refused.status_code, refused.json()["code"]) == (403, "excluded")

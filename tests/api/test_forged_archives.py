@@ -14,7 +14,7 @@ from holdfast.runs.transfer.archive import Archive, pack
 from holdfast.runs.transfer.import_run import read_archive
 from holdfast.types.hold import HoldRow
 from holdfast.types.terms import ApprovalTerms
-from tests.api.office import Office, office_of
+from tests.api.harness import Harness, harness_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("SAFE-CHAIN-04")]
 
@@ -84,54 +84,54 @@ FORGERIES = {
 }
 
 
-async def decided(office: Office, flow: Flow) -> tuple[str, Archive]:
-    asked = await flow.run({}, on=office.hf, started_by="user:kim")
+async def decided(harness: Harness, flow: Flow) -> tuple[str, Archive]:
+    asked = await flow.run({}, on=harness.hf, started_by="user:kim")
     for name in ("dana", "sam"):
-        assert (await office.decide(name, asked.holds[0].id)).status_code == 200
-    assert (await flow.resume(asked.run_id, on=office.hf)).status == "completed"
+        assert (await harness.decide(name, asked.holds[0].id)).status_code == 200
+    assert (await flow.resume(asked.run_id, on=harness.hf)).status == "completed"
     return asked.run_id, read_archive(
-        (await office.send("ada", "GET", f"/v1/runs/{asked.run_id}/export")).content
+        (await harness.send("ada", "GET", f"/v1/runs/{asked.run_id}/export")).content
     )
 
 
 @pytest.mark.parametrize("forgery", FORGERIES)
 @pytest.mark.parametrize("kind", FLOWS)
 async def test_a_caller_is_asked_again_when_the_file_says_that_people_agreed(kind: str, forgery: str) -> None:
-    async with office_of(policies=[FOUR_EYES] if kind == "bound_by_a_policy" else None) as office:
+    async with harness_of(policies=[FOUR_EYES] if kind == "bound_by_a_policy" else None) as harness:
         paid: list[str] = []
         flow = FLOWS[kind](paid)
-        run, archive = await decided(office, flow)
+        run, archive = await decided(harness, flow)
         assert paid.pop() == "paid"
-        await RunService.delete(await office.hf.service(), run)
+        await RunService.delete(await harness.hf.service(), run)
         file = pack(FORGERIES[forgery](archive))
         more: dict[str, Any] = {"content": file, "headers": MEDIA}
-        made = await office.ask(
+        made = await harness.ask(
             "ada", "POST", "/v1/runs/import", status=201, params={"as_new_run": "true"}, **more
         )
         branches = [made["id"]]
         for seq in range(archive.history.run.head + 1):
-            forked = await office.ask("ada", "POST", f"/v1/runs/{run}/fork", {"seq": seq}, status=201)
+            forked = await harness.ask("ada", "POST", f"/v1/runs/{run}/fork", {"seq": seq}, status=201)
             branches.append(forked["id"])
         for branch in branches:
-            assert (await flow.resume(branch, on=office.hf)).status == "pending_input"
+            assert (await flow.resume(branch, on=harness.hf)).status == "pending_input"
         assert paid == []
 
 
 @pytest.mark.parametrize("kind", FLOWS)
 async def test_a_caller_cannot_branch_when_the_run_with_the_questions_is_deleted(kind: str) -> None:
-    async with office_of(policies=[FOUR_EYES] if kind == "bound_by_a_policy" else None) as office:
+    async with harness_of(policies=[FOUR_EYES] if kind == "bound_by_a_policy" else None) as harness:
         paid: list[str] = []
         flow = FLOWS[kind](paid)
-        run, archive = await decided(office, flow)
+        run, archive = await decided(harness, flow)
         # An operator with the store takes the decision along, and may.
-        taken = await (await office.hf.service()).fork(run, archive.history.run.head - 1)
-        await office.ask("ada", "DELETE", f"/v1/runs/{run}", status=204)
-        refused = await office.send("ada", "POST", f"/v1/runs/{taken.id}/fork", {})
+        taken = await (await harness.hf.service()).fork(run, archive.history.run.head - 1)
+        await harness.ask("ada", "DELETE", f"/v1/runs/{run}", status=204)
+        refused = await harness.send("ada", "POST", f"/v1/runs/{taken.id}/fork", {})
         assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
 
 
 async def test_a_caller_goes_on_from_the_end_of_a_file_when_its_flow_asks_nobody() -> None:
-    async with office_of() as office:
+    async with harness_of() as harness:
         flow, ran = Flow("plain", effect="pure"), list[str]()
 
         @flow.node(effect="pure")
@@ -144,9 +144,9 @@ async def test_a_caller_goes_on_from_the_end_of_a_file_when_its_flow_asks_nobody
             return {"seen": s["seen"] + 1}
 
         flow.chain(first, second)
-        done = await flow.run({}, on=office.hf)
-        data = (await office.send("ada", "GET", f"/v1/runs/{done.run_id}/export")).content
-        made = await office.ask(
+        done = await flow.run({}, on=harness.hf)
+        data = (await harness.send("ada", "GET", f"/v1/runs/{done.run_id}/export")).content
+        made = await harness.ask(
             "ada",
             "POST",
             "/v1/runs/import",
@@ -155,5 +155,5 @@ async def test_a_caller_goes_on_from_the_end_of_a_file_when_its_flow_asks_nobody
             content=data,
             headers=MEDIA,
         )
-        assert (await flow.resume(made["id"], on=office.hf)).state["seen"] == 2
+        assert (await flow.resume(made["id"], on=harness.hf)).state["seen"] == 2
         assert ran == ["first"]

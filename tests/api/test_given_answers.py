@@ -8,7 +8,7 @@ import pytest
 
 from holdfast import Flow, Policy, Rule
 from holdfast.types.terms import ApprovalTerms
-from tests.api.office import Office, office_of
+from tests.api.harness import Harness, harness_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("SAFE-CHAIN-04"), pytest.mark.covers("SAFE-CHAIN-08")]
 
@@ -43,43 +43,43 @@ def gate(asked: dict[str, Any], paid: list[int]) -> Flow:
     return flow
 
 
-async def by_run(office: Office, flow: Flow) -> str | None:
-    made = await office.send("ada", "POST", "/v1/runs", {"flow": "gate", "input": GIVEN})
+async def by_run(harness: Harness, flow: Flow) -> str | None:
+    made = await harness.send("ada", "POST", "/v1/runs", {"flow": "gate", "input": GIVEN})
     assert (made.status_code, made.json()["code"]) == (422, "invalid_input")
     return None
 
 
-async def by_thread(office: Office, flow: Flow) -> str | None:
-    made = await office.send("ada", "POST", "/v1/threads/t/runs", {"flow": "gate", "input": GIVEN})
+async def by_thread(harness: Harness, flow: Flow) -> str | None:
+    made = await harness.send("ada", "POST", "/v1/threads/t/runs", {"flow": "gate", "input": GIVEN})
     assert made.status_code == 422
     return None
 
 
-async def by_agent(office: Office, flow: Flow) -> str | None:
+async def by_agent(harness: Harness, flow: Flow) -> str | None:
     call = {"name": "start_run", "arguments": {"flow": "gate", "input": GIVEN}}
-    said = await office.mcp("ada", {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
+    said = await harness.mcp("ada", {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
     assert said is not None
     assert said["result"]["isError"]
     return None
 
 
-async def by_trigger(office: Office, flow: Flow) -> str | None:
-    await office.ask("ada", "PUT", "/v1/schedules/now", {"flow": "gate", "every": "1h"}, status=201)
-    made = await office.send("ada", "POST", "/v1/schedules/now/trigger", {"input": GIVEN})
+async def by_trigger(harness: Harness, flow: Flow) -> str | None:
+    await harness.ask("ada", "PUT", "/v1/schedules/now", {"flow": "gate", "every": "1h"}, status=201)
+    made = await harness.send("ada", "POST", "/v1/schedules/now/trigger", {"input": GIVEN})
     assert made.status_code < 500
     return made.json().get("run")
 
 
-async def by_patch(office: Office, flow: Flow) -> str | None:
-    asked = await flow.run({"decision": ""}, on=office.hf, started_by="user:kim")
+async def by_patch(harness: Harness, flow: Flow) -> str | None:
+    asked = await flow.run({"decision": ""}, on=harness.hf, started_by="user:kim")
     body = {"seq": 0, "patch": {"scratch": GIVEN}}
-    made = await office.ask("ada", "POST", f"/v1/runs/{asked.run_id}/fork", body, status=201)
+    made = await harness.ask("ada", "POST", f"/v1/runs/{asked.run_id}/fork", body, status=201)
     return str(made["id"])
 
 
-async def by_input_of_a_branch(office: Office, flow: Flow) -> str | None:
-    asked = await flow.run({"decision": ""}, on=office.hf, started_by="user:kim")
-    made = await office.send("ada", "POST", f"/v1/runs/{asked.run_id}/resume", {"input_data": GIVEN})
+async def by_input_of_a_branch(harness: Harness, flow: Flow) -> str | None:
+    asked = await flow.run({"decision": ""}, on=harness.hf, started_by="user:kim")
+    made = await harness.send("ada", "POST", f"/v1/runs/{asked.run_id}/resume", {"input_data": GIVEN})
     assert made.status_code == 201
     return str(made.json()["id"])
 
@@ -93,22 +93,22 @@ WAYS = {
 @pytest.mark.parametrize("bound", BOUND)
 async def test_a_caller_does_not_answer_a_hold_when_they_give_its_field(bound: str, way: str) -> None:
     asked, policies = BOUND[bound]
-    async with office_of(policies=policies) as office:
+    async with harness_of(policies=policies) as harness:
         paid: list[int] = []
         flow = gate(asked, paid)
-        office.hf.register(flow.program())
-        run = await WAYS[way](office, flow)
-        store = await office.hf.open()
+        harness.hf.register(flow.program())
+        run = await WAYS[way](harness, flow)
+        store = await harness.hf.open()
         if run is not None and await store.get_run(run) is not None:  # type: ignore[arg-type]
-            assert (await flow.resume(run, on=office.hf)).status == "pending_input"
+            assert (await flow.resume(run, on=harness.hf)).status == "pending_input"
         assert paid == []
 
 
 @pytest.mark.parametrize("value", ["", None])
 async def test_a_caller_may_send_the_field_empty(value: str | None) -> None:
-    async with office_of() as office:
+    async with harness_of() as harness:
         flow = gate(BOUND["by its flow"][0], [])
-        office.hf.register(flow.program())
+        harness.hf.register(flow.program())
         body = {"flow": "gate", "input": {"decision": value}}
-        made = await office.ask("ada", "POST", "/v1/runs", body, status=201)
-        assert (await flow.resume(made["id"], on=office.hf)).status == "pending_input"
+        made = await harness.ask("ada", "POST", "/v1/runs", body, status=201)
+        assert (await flow.resume(made["id"], on=harness.hf)).status == "pending_input"

@@ -38,7 +38,7 @@ GOOD = (
 QUOTE = "\n\nOn Monday Holdfast <holdfast@acme.example> wrote:\n> Pay 250?\n> approve\n"
 
 
-class Office:
+class Harness:
     def __init__(self, hall: Hall, smtp: SmtpServer) -> None:
         self.hall = hall
         self.smtp = smtp
@@ -73,7 +73,7 @@ class Office:
 
 
 @pytest.fixture
-async def office(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Office]:
+async def harness(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Harness]:
     async with smtp_server() as smtp:
         channel = {
             "name": "mail", "kind": "smtp", "host": "127.0.0.1", "port": smtp.port, "security": "none",
@@ -85,29 +85,29 @@ async def office(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Office]:
             Holdfast(f"sqlite:{tmp_path / 'h.db'}", notify=notify) as hf,
             hall_of(hf, settings) as hall,
         ):
-            yield Office(hall, smtp)
+            yield Harness(hall, smtp)
 
 
 @pytest.mark.covers("SERVER-IN-03")
-async def test_keyword_above_the_quote_decides_as_the_one_who_was_asked(office: Office) -> None:
-    hold = await office.hall.asks(f"user:{DANA}")
-    asked = await office.mail()
+async def test_keyword_above_the_quote_decides_as_the_one_who_was_asked(harness: Harness) -> None:
+    hold = await harness.hall.asks(f"user:{DANA}")
+    asked = await harness.mail()
     assert "reply with one of these words" in asked.get_body(("plain",)).get_content()  # type: ignore[union-attr]
     local = asked["Reply-To"].partition("@")[0]
     assert len(local) <= 64
-    done = await office.reply(asked["Reply-To"], f"Approve\nComment: within limits{QUOTE}")
+    done = await harness.reply(asked["Reply-To"], f"Approve\nComment: within limits{QUOTE}")
     assert done["outcome"] == "resolved"
-    row = await office.hall.ask("ada", "GET", f"/v1/holds/{hold}")
+    row = await harness.hall.ask("ada", "GET", f"/v1/holds/{hold}")
     assert (row["resolved_by"], row["resolution"]["decision"]) == (f"user:{DANA}", "approve")
     said = row["resolution"]
     assert (said["channel"], said["auth_method"], said["comment"]) == ("mail", "mail_reply", "within limits")
     # The mail server brings it once more, then somebody changes their mind: it stays decided.
-    assert (await office.reply(asked["Reply-To"], f"Approve\nComment: within limits{QUOTE}"))["outcome"] in (
+    assert (await harness.reply(asked["Reply-To"], f"Approve\nComment: within limits{QUOTE}"))["outcome"] in (
         "resolved"
     )
-    late = await office.reply(asked["Reply-To"], "reject")
-    assert (late["outcome"], await office.status(hold)) == ("unclear", "resolved")
-    assert "already decided" in office.smtp.mails[-1].message.get_body(("plain",)).get_content()  # type: ignore[union-attr]
+    late = await harness.reply(asked["Reply-To"], "reject")
+    assert (late["outcome"], await harness.status(hold)) == ("unclear", "resolved")
+    assert "already decided" in harness.smtp.mails[-1].message.get_body(("plain",)).get_content()  # type: ignore[union-attr]
 
 
 NOT_CLEAR = [
@@ -117,77 +117,77 @@ NOT_CLEAR = [
 
 
 @pytest.mark.covers("SERVER-IN-03")
-async def test_reply_that_is_not_clear_decides_nothing_and_is_answered(office: Office) -> None:
-    hold = await office.hall.asks(f"user:{DANA}")
-    asked = await office.mail()
+async def test_reply_that_is_not_clear_decides_nothing_and_is_answered(harness: Harness) -> None:
+    hold = await harness.hall.asks(f"user:{DANA}")
+    asked = await harness.mail()
     for place, text in enumerate(NOT_CLEAR, start=2):
-        assert (await office.reply(asked["Reply-To"], text))["outcome"] == "unclear", text
-        assert (await office.status(hold), len(office.smtp.mails)) == ("pending", place)
-        answer = office.smtp.mails[-1].message
+        assert (await harness.reply(asked["Reply-To"], text))["outcome"] == "unclear", text
+        assert (await harness.status(hold), len(harness.smtp.mails)) == ("pending", place)
+        answer = harness.smtp.mails[-1].message
         assert (answer["To"], answer["Auto-Submitted"]) == (DANA, "auto-generated")
         assert "approve, reject" in answer.get_body(("plain",)).get_content()  # type: ignore[union-attr]
 
 
 @pytest.mark.covers("SERVER-IN-03")
 async def test_mail_of_somebody_else_or_of_a_machine_decides_nothing_unanswered(
-    office: Office,
+    harness: Harness,
 ) -> None:
-    hold = await office.hall.asks(f"user:{DANA}")
-    to = (await office.mail())["Reply-To"]
-    count = len(office.smtp.mails)
+    hold = await harness.hall.asks(f"user:{DANA}")
+    to = (await harness.mail())["Reply-To"]
+    count = len(harness.smtp.mails)
     forged = GOOD.replace("mx.acme.example", "mx.evil.example")
     for results in (None, forged, GOOD.replace("dmarc=pass", "dmarc=fail"), f"{forged}, {GOOD}",
                     GOOD.replace("header.from=acme.example", "header.from=evil.example"),
                     "mx.acme.example; dmarc=pass header.from=acme.example"):  # fmt: skip
-        result = await office.reply(to, "approve", results=results)
+        result = await harness.reply(to, "approve", results=results)
         assert result["outcome"] == "refused", results
     for odd in ({"Auto_Submitted": "auto-replied"}, {"Precedence": "bulk"}, {"X_Autoreply": "yes"},
                 {"Return_Path": "<>"}, {"List_Id": "<all.acme.example>"}):  # fmt: skip
-        assert (await office.reply(to, "approve", **odd))["outcome"] == "ignored", odd
-    assert (await office.reply(to, "approve", sender="sam@acme.example"))["outcome"] == "refused"
-    assert (await office.reply(to, "approve", sender=f"{DANA}, sam@acme.example"))["outcome"] == "ignored"
-    assert (await office.reply(to.replace("reply+", "other+"), "approve"))["outcome"] == "ignored"
+        assert (await harness.reply(to, "approve", **odd))["outcome"] == "ignored", odd
+    assert (await harness.reply(to, "approve", sender="sam@acme.example"))["outcome"] == "refused"
+    assert (await harness.reply(to, "approve", sender=f"{DANA}, sam@acme.example"))["outcome"] == "ignored"
+    assert (await harness.reply(to.replace("reply+", "other+"), "approve"))["outcome"] == "ignored"
     mark = to.partition("+")[2][0]
     other = to.replace(f"+{mark}", "+b" if mark == "a" else "+a", 1)
-    assert (await office.reply(other, "approve"))["outcome"] == "refused"
-    assert (await office.post(b"\xff\x00 no mail at all"))["outcome"] == "ignored"
-    await office.post(b"From: dana@acme.example\n\napprove", status=401, secret="whsec_" + "b" * 44)
-    assert (await office.status(hold), len(office.smtp.mails)) == ("pending", count)
+    assert (await harness.reply(other, "approve"))["outcome"] == "refused"
+    assert (await harness.post(b"\xff\x00 no mail at all"))["outcome"] == "ignored"
+    await harness.post(b"From: dana@acme.example\n\napprove", status=401, secret="whsec_" + "b" * 44)
+    assert (await harness.status(hold), len(harness.smtp.mails)) == ("pending", count)
     asked = {"checkpoint": hold, "action": "refused"}
-    refused = await office.hall.ask("ada", "GET", "/v1/audit", params=asked)
+    refused = await harness.hall.ask("ada", "GET", "/v1/audit", params=asked)
     assert len(refused["items"]) >= 6
 
 
 @pytest.mark.covers("SERVER-IN-03")
 async def test_address_is_void_once_the_hold_goes_on_or_is_too_important(
-    office: Office,
+    harness: Harness,
 ) -> None:
-    hold = await office.hall.asks(f"user:{DANA}")
-    to = (await office.mail())["Reply-To"]
+    hold = await harness.hall.asks(f"user:{DANA}")
+    to = (await harness.mail())["Reply-To"]
     moved = {"assignee": "user:sam@acme.example"}
-    await office.hall.ask("ada", "POST", f"/v1/holds/{hold}/reassign", json=moved)
-    assert (await office.reply(to, "approve"))["outcome"] == "refused"
-    assert await office.status(hold) == "pending"
-    await office.hall.asks(f"user:{DANA}", priority="critical")
-    await office.mail()
-    (urgent,) = [each.message for each in office.smtp.mails if "critical" in each.message["Subject"]]
+    await harness.hall.ask("ada", "POST", f"/v1/holds/{hold}/reassign", json=moved)
+    assert (await harness.reply(to, "approve"))["outcome"] == "refused"
+    assert await harness.status(hold) == "pending"
+    await harness.hall.asks(f"user:{DANA}", priority="critical")
+    await harness.mail()
+    (urgent,) = [each.message for each in harness.smtp.mails if "critical" in each.message["Subject"]]
     assert urgent["Reply-To"] is None
     assert "reply with" not in urgent.get_body(("plain",)).get_content()  # type: ignore[union-attr]
 
 
 @pytest.mark.covers("SERVER-IN-03")
 @pytest.mark.skipif(not all(map(shutil.which, ("curl", "openssl", "bash"))), reason="no curl or openssl")
-async def test_script_of_the_how_to_hands_a_mail_over(office: Office) -> None:
-    hold = await office.hall.asks(f"user:{DANA}")
-    to = (await office.mail())["Reply-To"]
+async def test_script_of_the_how_to_hands_a_mail_over(harness: Harness) -> None:
+    hold = await harness.hall.asks(f"user:{DANA}")
+    to = (await harness.mail())["Reply-To"]
     raw = f"Authentication-Results: {GOOD}\nFrom: {DANA}\nTo: {to}\n\nreject\n".encode()
     page = (Path(__file__).parents[2] / "docs/how-to/decide-over-http.md").read_text()
     (script,) = [part.partition("```")[0] for part in page.split("```text\n") if "openssl dgst" in part]
-    own = script.replace("https://holdfast.example.com", str(office.hall.client.base_url).rstrip("/"))
+    own = script.replace("https://holdfast.example.com", str(harness.hall.client.base_url).rstrip("/"))
     given = {**os.environ, "MAIL_SECRET": SECRET}
     done = await run_process(["bash", "-eu", "-c", own], input=raw, env=given, check=False)
     assert b'"outcome":"resolved"' in done.stdout, (done.stdout, done.stderr)
-    assert await office.status(hold) == "resolved"
+    assert await harness.status(hold) == "resolved"
 
 
 OPTIONS = (Option("approve", "Yes, pay"), Option("reject", "No"))

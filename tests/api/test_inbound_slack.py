@@ -30,7 +30,7 @@ URL = "/v1/inbound/slack/desk"
 WAY = {"name": "desk", "kind": "slack", "secrets": [SECRET], "people": {"U1": "user:dana@acme"}}
 
 
-class Desk:
+class Harness:
     """A workspace of Slack: what the server posts there, and what people click."""
 
     def __init__(self, hall: Hall, slack: HttpServer) -> None:
@@ -85,7 +85,7 @@ class Desk:
 
 
 @pytest.fixture
-async def desk(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Desk]:
+async def harness(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Harness]:
     async with http_server() as slack:
         allow = [f"127.0.0.1:{slack.port}"]
         channel = {"name": "desk", "kind": "slack", "url": slack.url, "buttons": True, "outcomes": False}
@@ -95,62 +95,66 @@ async def desk(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Desk]:
             Holdfast(f"sqlite:{tmp_path / 'h.db'}", notify=notify) as hf,
             hall_of(hf, ApiSettings(inbound=inbound)) as hall,
         ):
-            yield Desk(hall, slack)
+            yield Harness(hall, slack)
 
 
 @pytest.mark.covers("SERVER-IN-01")
-async def test_click_decides_once_and_the_outcome_takes_the_place_of_the_card(desk: Desk) -> None:
-    hold = await desk.hall.asks()
-    card = await desk.card()
-    assert await desk.click(card, "Approve", ts="7.1") == 200
-    assert await desk.status(hold) == ("resolved", "user:dana@acme")
-    result = await desk.told(2)
+async def test_click_decides_once_and_the_outcome_takes_the_place_of_the_card(harness: Harness) -> None:
+    hold = await harness.hall.asks()
+    card = await harness.card()
+    assert await harness.click(card, "Approve", ts="7.1") == 200
+    assert await harness.status(hold) == ("resolved", "user:dana@acme")
+    result = await harness.told(2)
     assert result["replace_original"] is True
     assert "approve" in result["text"]
-    row = await desk.hall.ask("ada", "GET", f"/v1/holds/{hold}")
+    row = await harness.hall.ask("ada", "GET", f"/v1/holds/{hold}")
     assert (row["resolution"]["channel"], row["resolution"]["auth_method"]) == ("slack", "slack")
-    assert await desk.click(card, "Approve", ts="7.1") == 200
-    assert await desk.click(card, "Reject", ts="7.2") == 200
-    assert "approve" in (await desk.told(4))["text"]
-    history = (await desk.hall.ask("ada", "GET", f"/v1/holds/{hold}/history"))["items"]
+    assert await harness.click(card, "Approve", ts="7.1") == 200
+    assert await harness.click(card, "Reject", ts="7.2") == 200
+    assert "approve" in (await harness.told(4))["text"]
+    history = (await harness.hall.ask("ada", "GET", f"/v1/holds/{hold}/history"))["items"]
     assert [each["action"] for each in history].count("resolved") == 1
 
 
 @pytest.mark.covers("SERVER-IN-01")
-async def test_click_that_is_not_signed_by_slack_now_is_refused(desk: Desk) -> None:
-    hold = await desk.hall.asks()
-    card = await desk.card()
+async def test_click_that_is_not_signed_by_slack_now_is_refused(harness: Harness) -> None:
+    hold = await harness.hall.asks()
+    card = await harness.card()
     for odd in ({"secret": "0" * 32}, {"at": -301}, {"at": 301}, {"sent": b"payload=%7B%7D"}):
-        assert await desk.click(card, "Approve", **odd) == 401, odd
-    unsigned = await desk.hall.client.post(URL, content=b"payload={}")
-    elsewhere = await desk.hall.client.post("/v1/inbound/slack/other", content=b"")
+        assert await harness.click(card, "Approve", **odd) == 401, odd
+    unsigned = await harness.hall.client.post(URL, content=b"payload={}")
+    elsewhere = await harness.hall.client.post("/v1/inbound/slack/other", content=b"")
     assert (unsigned.status_code, elsewhere.status_code) == (401, 404)
-    assert await desk.post(b"payload=%7Bnot") == 422
-    assert await desk.post(b"ssl_check=1") == 200
-    assert await desk.status(hold) == ("pending", None)
+    assert await harness.post(b"payload=%7Bnot") == 422
+    assert await harness.post(b"ssl_check=1") == 200
+    assert await harness.status(hold) == ("pending", None)
 
 
 @pytest.mark.covers("SERVER-IN-01")
-async def test_a_caller_who_clicks_must_be_known_and_may_still_decide(desk: Desk) -> None:
-    hold = await desk.hall.asks()
-    card = await desk.card()
-    assert await desk.click(card, "Approve", user="U2") == 200
-    assert (await desk.told(2))["response_type"] == "ephemeral"
+async def test_a_caller_who_clicks_must_be_known_and_may_still_decide(harness: Harness) -> None:
+    hold = await harness.hall.asks()
+    card = await harness.card()
+    assert await harness.click(card, "Approve", user="U2") == 200
+    assert (await harness.told(2))["response_type"] == "ephemeral"
     people = f"{URL}/people/U2"
-    assert (await desk.hall.send("dana", "PUT", people, json={"person": "user:sam@acme"})).status_code == 403
-    assert (await desk.hall.send("eve", "PUT", people, json={"person": "user:sam@acme"})).status_code == 404
-    await desk.hall.ask("ada", "PUT", people, status=204, json={"person": "user:sam@acme"})
-    assert await desk.click(card, "Approve", user="U2") == 200
-    assert "not to user:sam@acme" in (await desk.told(3))["text"]
-    assert await desk.status(hold) == ("pending", None)
+    assert (
+        await harness.hall.send("dana", "PUT", people, json={"person": "user:sam@acme"})
+    ).status_code == 403
+    assert (
+        await harness.hall.send("eve", "PUT", people, json={"person": "user:sam@acme"})
+    ).status_code == 404
+    await harness.hall.ask("ada", "PUT", people, status=204, json={"person": "user:sam@acme"})
+    assert await harness.click(card, "Approve", user="U2") == 200
+    assert "not to user:sam@acme" in (await harness.told(3))["text"]
+    assert await harness.status(hold) == ("pending", None)
     # It goes to Sam: the card of before is not Dana's any more, and not the one that Sam was shown.
-    await desk.hall.ask("ada", "POST", f"/v1/holds/{hold}/reassign", json={"assignee": "user:sam@acme"})
+    await harness.hall.ask("ada", "POST", f"/v1/holds/{hold}/reassign", json={"assignee": "user:sam@acme"})
     for user in ("U1", "U2"):
-        await desk.click(card, "Approve", user=user)
-    assert await desk.status(hold) == ("pending", None)
-    await desk.told(5)
-    assert await desk.click(await desk.card(), "Reject", user="U2") == 200
-    assert await desk.status(hold) == ("resolved", "user:sam@acme")
+        await harness.click(card, "Approve", user=user)
+    assert await harness.status(hold) == ("pending", None)
+    await harness.told(5)
+    assert await harness.click(await harness.card(), "Reject", user="U2") == 200
+    assert await harness.status(hold) == ("resolved", "user:sam@acme")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from holdfast.holds.policies.stored import delete_policy, put_policy
 from holdfast.types.document import Document
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import ApprovalTerms
-from tests.api.office import Office, office_of
+from tests.api.harness import Harness, harness_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("SAFE-CHAIN-08")]
 
@@ -25,20 +25,20 @@ def four_eyes(when: Any = None) -> Policy:
 
 @pytest.mark.parametrize("chosen", [[], ["hers"], ["hers", "four-eyes"], ["none"]])
 async def test_a_deployment_of_a_caller_deselects_no_policy_of_the_operator(chosen: list[str]) -> None:
-    async with office_of(policies=[four_eyes(), "store"]) as office:
+    async with harness_of(policies=[four_eyes(), "store"]) as harness:
         rules = {"rules": [{"name": "all", "assign": "user:ada"}]}
-        await office.ask("ada", "PUT", "/v1/policies/hers", rules)
-        await office.ask("ada", "PUT", "/v1/deployments/till", {"flow": "refund", "policies": chosen})
-        hold = await office.asks(deployment="till", assignee="user:ada")
-        refused = await office.decide("ada", hold.id, reason="I have every right")
+        await harness.ask("ada", "PUT", "/v1/policies/hers", rules)
+        await harness.ask("ada", "PUT", "/v1/deployments/till", {"flow": "refund", "policies": chosen})
+        hold = await harness.asks(deployment="till", assignee="user:ada")
+        refused = await harness.decide("ada", hold.id, reason="I have every right")
         assert refused.json().get("status") != "resolved"
         assert hold.terms.approval.mode == "quorum"
 
 
 async def test_a_deployment_of_the_operator_selects_policies() -> None:
-    async with office_of(policies=[four_eyes(), Policy("easy", Rule(name="all"))]) as office:
-        await (await office.hf.deployments()).put("till", "refund", policies=["easy"])
-        hold = await office.asks(deployment="till", assignee="user:dana")
+    async with harness_of(policies=[four_eyes(), Policy("easy", Rule(name="all"))]) as harness:
+        await (await harness.hf.deployments()).put("till", "refund", policies=["easy"])
+        hold = await harness.asks(deployment="till", assignee="user:dana")
         assert hold.terms.approval.mode == "any"
 
 
@@ -50,20 +50,20 @@ AMOUNTS = [5000, "5000", "5,000", [5000], {"value": 5000}, None]
     "when", ["amount > 1000", "context.amount > 1000", lambda facts: facts["context"]["amount"] > 1000]
 )
 async def test_a_rule_of_two_applies_when_its_condition_cannot_be_evaluated(when: Any, amount: Any) -> None:
-    async with office_of(policies=[four_eyes(when)]) as office:
+    async with harness_of(policies=[four_eyes(when)]) as harness:
         flow = Flow("pay", effect="pure")
         asked: dict[str, Any] = {"assignee": "user:ada", "context": {"amount": "{{amount}}"}}
         flow.hold("approve", prompt="Pay?", options=["approve"], **asked)
-        office.hf.register(flow.program())
+        harness.hf.register(flow.program())
         body = {"flow": "pay", "input": {"amount": amount}}
-        run = (await office.ask("ada", "POST", "/v1/runs", body, status=201))["id"]
-        (hold,) = (await flow.resume(run, on=office.hf)).holds
-        assert (await office.row(hold.id)).terms.approval.mode == "quorum"
+        run = (await harness.ask("ada", "POST", "/v1/runs", body, status=201))["id"]
+        (hold,) = (await flow.resume(run, on=harness.hf)).holds
+        assert (await harness.row(hold.id)).terms.approval.mode == "quorum"
 
 
 async def test_a_rule_of_two_does_not_apply_to_other_questions() -> None:
-    async with office_of(policies=[four_eyes("amount > 1000")]) as office:
-        assert (await office.asks(assignee="user:ada")).terms.approval.mode == "any"
+    async with harness_of(policies=[four_eyes("amount > 1000")]) as harness:
+        assert (await harness.asks(assignee="user:ada")).terms.approval.mode == "any"
 
 
 STRICT: dict[str, Any] = {"assignee": "user:dana", "strict_assignee": True, "priority": "critical"}
@@ -79,12 +79,12 @@ EASIER: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("rule", EASIER)
 async def test_a_rule_of_a_caller_makes_a_strict_hold_no_easier(rule: str) -> None:
-    async with office_of(policies="store") as office:
-        await office.ask("ada", "PUT", "/v1/policies/hers", {"rules": [{"name": "all", **EASIER[rule]}]})
-        hold = await office.asks(**STRICT)
+    async with harness_of(policies="store") as harness:
+        await harness.ask("ada", "PUT", "/v1/policies/hers", {"rules": [{"name": "all", **EASIER[rule]}]})
+        hold = await harness.asks(**STRICT)
         assert (hold.priority, hold.terms.guarded, hold.terms.guardrails) == ("critical", True, ())
-        assert (await office.decide("ada", hold.id)).status_code == 403
-        assert (await office.decide("dana", hold.id)).status_code == 200
+        assert (await harness.decide("ada", hold.id)).status_code == 403
+        assert (await harness.decide("dana", hold.id)).status_code == 200
 
 
 GUARD: dict[str, Any] = {
@@ -99,51 +99,51 @@ YES: dict[str, Any] = {"rules": [{"name": "all", "decide": "approve"}]}
 LAPSE: dict[str, Any] = {"rules": [{"name": "all", "timeout": "1h", "on_timeout": "accept"}]}
 
 
-async def removes(office: Office) -> None:
-    await office.ask("ada", "DELETE", "/v1/policies/guard", status=204)
+async def removes(harness: Harness) -> None:
+    await harness.ask("ada", "DELETE", "/v1/policies/guard", status=204)
 
 
-async def removes_twice(office: Office) -> None:
-    await removes(office)
-    other = await office.mint("ada", "user:lee", rights=["admin"])
+async def removes_twice(harness: Harness) -> None:
+    await removes(harness)
+    other = await harness.mint("ada", "user:lee", rights=["admin"])
     for who in ("ada", "ada@acme", other):
-        assert (await office.send(who, "DELETE", "/v1/policies/guard")).status_code == 404
+        assert (await harness.send(who, "DELETE", "/v1/policies/guard")).status_code == 404
 
 
-async def weakens(office: Office) -> None:
-    await office.ask("ada", "PUT", "/v1/policies/guard", EASY)
+async def weakens(harness: Harness) -> None:
+    await harness.ask("ada", "PUT", "/v1/policies/guard", EASY)
 
 
-async def weakens_by_order(office: Office) -> None:
+async def weakens_by_order(harness: Harness) -> None:
     rules = {"rules": [{"name": "first", "assign": "user:ada"}, *GUARD["rules"]]}
-    await office.ask("ada", "PUT", "/v1/policies/guard", rules)
+    await harness.ask("ada", "PUT", "/v1/policies/guard", rules)
 
 
-async def weakens_and_confirms_herself(office: Office) -> None:
+async def weakens_and_confirms_herself(harness: Harness) -> None:
     for _ in range(2):
-        await weakens(office)
+        await weakens(harness)
 
 
-async def removes_and_writes_anew(office: Office) -> None:
-    await removes(office)
-    await weakens(office)
+async def removes_and_writes_anew(harness: Harness) -> None:
+    await removes(harness)
+    await weakens(harness)
 
 
-async def overtakes(office: Office) -> None:
-    await office.ask("ada", "PUT", "/v1/policies/before", EASY)
+async def overtakes(harness: Harness) -> None:
+    await harness.ask("ada", "PUT", "/v1/policies/before", EASY)
 
 
-async def overtakes_with_a_yes(office: Office) -> None:
-    await office.ask("ada", "PUT", "/v1/policies/before", YES)
+async def overtakes_with_a_yes(harness: Harness) -> None:
+    await harness.ask("ada", "PUT", "/v1/policies/before", YES)
 
 
-async def overtakes_with_a_deadline(office: Office) -> None:
-    await office.ask("ada", "PUT", "/v1/policies/before", LAPSE)
+async def overtakes_with_a_deadline(harness: Harness) -> None:
+    await harness.ask("ada", "PUT", "/v1/policies/before", LAPSE)
 
 
-async def deselects(office: Office) -> None:
-    await office.ask("ada", "PUT", "/v1/policies/zz", {"rules": [{"name": "none", "when": "false"}]})
-    await office.ask("ada", "PUT", "/v1/deployments/till", {"flow": "refund", "policies": ["zz"]})
+async def deselects(harness: Harness) -> None:
+    await harness.ask("ada", "PUT", "/v1/policies/zz", {"rules": [{"name": "none", "when": "false"}]})
+    await harness.ask("ada", "PUT", "/v1/deployments/till", {"flow": "refund", "policies": ["zz"]})
 
 
 WAYS_AROUND = {
@@ -155,76 +155,76 @@ WAYS_AROUND = {
 }  # fmt: skip
 
 
-async def guarded_office(office: Office) -> None:
+async def guarded_harness(harness: Harness) -> None:
     """The rule of two is in the store only, written by an operator."""
-    await put_policy(await office.hf.open(), "default", GUARD, by="user:local")
+    await put_policy(await harness.hf.open(), "default", GUARD, by="user:local")
 
 
 @pytest.mark.parametrize("way", WAYS_AROUND)
 async def test_who_takes_a_rule_of_two_out_of_force_decides_nothing_that_it_bound(
     way: str,
 ) -> None:
-    async with office_of(policies="store") as office:
-        await guarded_office(office)
-        before = await office.asks(assignee="user:ada")
-        await WAYS_AROUND[way](office)
+    async with harness_of(policies="store") as harness:
+        await guarded_harness(harness)
+        before = await harness.asks(assignee="user:ada")
+        await WAYS_AROUND[way](harness)
         # An open hold keeps what it was opened with.
-        assert (await office.row(before.id)).terms == before.terms
-        await office.decide("ada", before.id, reason="I have every right")
-        assert (await office.row(before.id)).status is HoldStatus.pending
+        assert (await harness.row(before.id)).terms == before.terms
+        await harness.decide("ada", before.id, reason="I have every right")
+        assert (await harness.row(before.id)).status is HoldStatus.pending
         deployment = "till" if way == "deselects" else None
-        hold = await office.asks(assignee="user:ada", deployment=deployment)
-        refused = await office.decide("ada", hold.id, reason="I have every right")
+        hold = await harness.asks(assignee="user:ada", deployment=deployment)
+        refused = await harness.decide("ada", hold.id, reason="I have every right")
         assert refused.status_code == 403, refused.text
-        office.clock.advance(hours=2)
-        runtime = (await office.hf.service()).runtime
+        harness.clock.advance(hours=2)
+        runtime = (await harness.hf.service()).runtime
         assert runtime.sweeper is not None
         await runtime.sweeper.sweep()
         if runtime.arbiter is not None:
             await runtime.arbiter.work()
-        row = await office.row(hold.id)
+        row = await harness.row(hold.id)
         assert row.status is not HoldStatus.resolved, row.resolution
 
 
 @pytest.mark.parametrize("way", ["removes", "weakens"])
 async def test_another_person_confirms_that_a_rule_is_out_of_force(way: str) -> None:
-    async with office_of(policies="store") as office:
-        await guarded_office(office)
-        await WAYS_AROUND[way](office)
+    async with harness_of(policies="store") as harness:
+        await guarded_harness(harness)
+        await WAYS_AROUND[way](harness)
         if way == "removes":
-            await office.ask("kim-admin", "DELETE", "/v1/policies/guard", status=204)
+            await harness.ask("kim-admin", "DELETE", "/v1/policies/guard", status=204)
         else:
-            await office.ask("kim-admin", "PUT", "/v1/policies/guard", EASY)
-        hold = await office.asks(assignee="user:ada", started_by="user:kim")
-        assert (await office.decide("ada", hold.id)).status_code == 200
-        actions = [each["action"] for each in await office.audit()]
+            await harness.ask("kim-admin", "PUT", "/v1/policies/guard", EASY)
+        hold = await harness.asks(assignee="user:ada", started_by="user:kim")
+        assert (await harness.decide("ada", hold.id)).status_code == 200
+        actions = [each["action"] for each in await harness.audit()]
         if way == "removes":
             assert actions.index("policy_dropped") < actions.index("policy_removal_confirmed")
 
 
 async def test_an_operator_takes_a_rule_out_of_force() -> None:
-    async with office_of(policies="store") as office:
-        await guarded_office(office)
-        await delete_policy(await office.hf.open(), "default", "guard", by="user:local")
-        hold = await office.asks(assignee="user:ada", started_by="user:kim")
-        assert (await office.decide("ada", hold.id)).status_code == 200
+    async with harness_of(policies="store") as harness:
+        await guarded_harness(harness)
+        await delete_policy(await harness.hf.open(), "default", "guard", by="user:local")
+        hold = await harness.asks(assignee="user:ada", started_by="user:kim")
+        assert (await harness.decide("ada", hold.id)).status_code == 200
 
 
 async def test_a_removal_is_audited_with_the_rules_that_it_removes() -> None:
-    async with office_of(policies="store") as office:
-        await guarded_office(office)
-        await removes(office)
-        (entry,) = [each for each in await office.audit() if each["action"] == "policy_dropped"]
+    async with harness_of(policies="store") as harness:
+        await guarded_harness(harness)
+        await removes(harness)
+        (entry,) = [each for each in await harness.audit() if each["action"] == "policy_dropped"]
         assert entry["actor"] == "user:ada"
         assert entry["data"]["rules"] == GUARD["rules"]
 
 
 async def test_a_rule_applies_however_many_others_are_written() -> None:
-    async with office_of(policies="store") as office:
-        await guarded_office(office)
-        store = await office.hf.open()
+    async with harness_of(policies="store") as harness:
+        await guarded_harness(harness)
+        store = await harness.hf.open()
         none = msgspec.json.encode({"rules": [{"name": "none", "when": "false"}]})
         for number in range(1001):
             name = f"a{number}"
             await store.put_document(Document(tenant="default", kind="policy", name=name, body=none))
-        assert (await office.asks(assignee="user:ada")).terms.approval.need == 2
+        assert (await harness.asks(assignee="user:ada")).terms.approval.need == 2

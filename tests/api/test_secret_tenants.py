@@ -45,69 +45,69 @@ def notes() -> Flow:
 
 
 @pytest.fixture
-async def desk(server: Server) -> AsyncIterator[Server]:
+async def harness(server: Server) -> AsyncIterator[Server]:
     async with Worker(notes(), on=server.hf):
         yield server
 
 
-async def signed_in(desk: Server, tenant: str) -> dict[str, str]:
-    return bearer(await token(desk, f"user:{tenant}", "admin", tenant=tenant))
+async def signed_in(harness: Server, tenant: str) -> dict[str, str]:
+    return bearer(await token(harness, f"user:{tenant}", "admin", tenant=tenant))
 
 
-async def written(desk: Server, who: dict[str, str], text: str, **more: Any) -> Any:
+async def written(harness: Server, who: dict[str, str], text: str, **more: Any) -> Any:
     body = {"flow": "notes", "input": {"text": text, **more}, "wait": 60}
-    return await desk.json("POST", "/v1/runs", 201, json=body, headers=who)
+    return await harness.json("POST", "/v1/runs", 201, json=body, headers=who)
 
 
-async def answers(desk: Server, who: dict[str, str], run: str) -> dict[str, str]:
+async def answers(harness: Server, who: dict[str, str], run: str) -> dict[str, str]:
     """Everything that the tenant reads about a run, by path."""
     found: dict[str, str] = {}
     for path in ("", "/result", "/timeline", "/events", "/checkpoints", "/checkpoints/latest", "/drawing"):
-        answer = await desk.client.get(f"/v1/runs/{run}{path}", headers=who)
+        answer = await harness.client.get(f"/v1/runs/{run}{path}", headers=who)
         found[path] = answer.text
-    streamed = await desk.client.get(f"/v1/runs/{run}/stream", headers=who)
+    streamed = await harness.client.get(f"/v1/runs/{run}/stream", headers=who)
     found["/stream"] = streamed.text
-    async with talking(desk, f"/v1/runs/{run}/stream/ws", headers=who) as talk:
+    async with talking(harness, f"/v1/runs/{run}/stream/ws", headers=who) as talk:
         await talk.until("end", run=run)
     found["/stream/ws"] = json.dumps(talk.events)
-    found["page"] = (await desk.client.get(f"/runs/{run}", headers={**who, "Accept": "text/html"})).text
-    found["/runs"] = (await desk.client.get("/v1/runs", headers=who)).text
+    found["page"] = (await harness.client.get(f"/runs/{run}", headers={**who, "Accept": "text/html"})).text
+    found["/runs"] = (await harness.client.get("/v1/runs", headers=who)).text
     return found
 
 
-async def test_tenant_cannot_find_out_secrets_of_another_by_what_is_masked(desk: Server) -> None:
-    ours, theirs = await signed_in(desk, "acme"), await signed_in(desk, "other")
-    await written(desk, theirs, "hello", token=TOKEN)
-    await written(desk, theirs, "hello", token=TOKEN, fails=True)
-    run = await written(desk, ours, f"is it {TOKEN}?")
-    for path, text in (await answers(desk, ours, run["id"])).items():
+async def test_tenant_cannot_find_out_secrets_of_another_by_what_is_masked(harness: Server) -> None:
+    ours, theirs = await signed_in(harness, "acme"), await signed_in(harness, "other")
+    await written(harness, theirs, "hello", token=TOKEN)
+    await written(harness, theirs, "hello", token=TOKEN, fails=True)
+    run = await written(harness, ours, f"is it {TOKEN}?")
+    for path, text in (await answers(harness, ours, run["id"])).items():
         assert MASK not in text, path
         if path in ("/result", "/stream", "/stream/ws", "/checkpoints/latest", "page"):
             assert f"is it {TOKEN}?" in text, path
-    failed = await written(desk, ours, f"is it {TOKEN}?", token="own-token-1", fails=True)
+    failed = await written(harness, ours, f"is it {TOKEN}?", token="own-token-1", fails=True)
     assert failed["error"].endswith(f"refused {MASK} and is it {TOKEN}?"), failed["error"]
-    refused = await desk.json("GET", f"/v1/flows/{TOKEN}", 404, headers=ours)
+    refused = await harness.json("GET", f"/v1/flows/{TOKEN}", 404, headers=ours)
     assert TOKEN in refused["detail"]
-    anonymous = await desk.client.get("/v1/runs", headers={"Authorization": "", "X-Request-Id": TOKEN})
+    anonymous = await harness.client.get("/v1/runs", headers={"Authorization": "", "X-Request-Id": TOKEN})
     assert (anonymous.status_code, anonymous.json()["request_id"]) == (401, TOKEN)
 
 
-async def test_tenant_cannot_change_the_answers_of_another(desk: Server) -> None:
-    ours, theirs = await signed_in(desk, "acme"), await signed_in(desk, "other")
-    run = (await written(desk, ours, "refunds of acme"))["id"]
-    before = await answers(desk, ours, run)
+async def test_tenant_cannot_change_the_answers_of_another(harness: Server) -> None:
+    ours, theirs = await signed_in(harness, "acme"), await signed_in(harness, "other")
+    run = (await written(harness, ours, "refunds of acme"))["id"]
+    before = await answers(harness, ours, run)
     for secret in GUESSES:
-        await written(desk, theirs, "x", token=secret)
-    assert await answers(desk, ours, run) == before
+        await written(harness, theirs, "x", token=secret)
+    assert await answers(harness, ours, run) == before
 
 
-async def test_own_secrets_are_masked_in_values_and_leave_the_form_of_an_answer(desk: Server) -> None:
-    who = await signed_in(desk, "acme")
+async def test_own_secrets_are_masked_in_values_and_leave_the_form_of_an_answer(harness: Server) -> None:
+    who = await signed_in(harness, "acme")
     for secret in ('"items"', "status", "timeline", "viewBox", "</dl>", ' class="', "metadata"):
-        await written(desk, who, "x", token=secret)
-    run = await written(desk, who, f"status of {TOKEN}", token=TOKEN)
+        await written(harness, who, "x", token=secret)
+    run = await written(harness, who, f"status of {TOKEN}", token=TOKEN)
     assert run["status"] == "completed"
-    texts = await answers(desk, who, run["id"])
+    texts = await answers(harness, who, run["id"])
     for path, text in texts.items():
         assert TOKEN not in text, path
         if path not in ("page", "/drawing", "/stream"):
@@ -119,69 +119,69 @@ async def test_own_secrets_are_masked_in_values_and_leave_the_form_of_an_answer(
     assert MASK in texts["/stream/ws"]
 
 
-async def test_person_of_a_tenant_cannot_hide_statuses_and_decisions_from_the_others(desk: Server) -> None:
-    who = await signed_in(desk, "acme")
+async def test_person_of_a_tenant_cannot_hide_statuses_and_decisions_from_the_others(harness: Server) -> None:
+    who = await signed_in(harness, "acme")
     for secret in ("completed", "approve", "cancelled"):
-        await written(desk, who, "x", token=secret)
-    run = await written(desk, who, "approve it")
+        await written(harness, who, "x", token=secret)
+    run = await written(harness, who, "approve it")
     assert run["status"] == "completed"
-    result = await desk.json("GET", f"/v1/runs/{run['id']}/result", headers=who)
+    result = await harness.json("GET", f"/v1/runs/{run['id']}/result", headers=who)
     assert result["state"]["said"] == "approve it with nothing"
 
 
-async def test_number_that_is_a_secret_changes_no_number_of_an_answer(desk: Server) -> None:
-    who = await signed_in(desk, "acme")
-    run = await written(desk, who, "n", token=20261116)
-    found = await desk.json("GET", f"/v1/runs/{run['id']}/result", headers=who)
+async def test_number_that_is_a_secret_changes_no_number_of_an_answer(harness: Server) -> None:
+    who = await signed_in(harness, "acme")
+    run = await written(harness, who, "n", token=20261116)
+    found = await harness.json("GET", f"/v1/runs/{run['id']}/result", headers=who)
     assert found["state"]["token"] == MASK
     assert found["state"]["said"] == f"n with {MASK}"
 
 
-async def test_operator_secret_is_masked_for_tenants_only_if_it_cannot_be_guessed(desk: Server) -> None:
-    who = await signed_in(desk, "acme")
+async def test_operator_secret_is_masked_for_tenants_only_if_it_cannot_be_guessed(harness: Server) -> None:
+    who = await signed_in(harness, "acme")
     with tenant_scope(None):
         redactor.learn(["hunter22", "https://judge.example.com/decide", LONG])
-    run = await written(desk, who, f"hunter22 https://judge.example.com/decide {LONG}")
-    result = await desk.json("GET", f"/v1/runs/{run['id']}/result", headers=who)
+    run = await written(harness, who, f"hunter22 https://judge.example.com/decide {LONG}")
+    result = await harness.json("GET", f"/v1/runs/{run['id']}/result", headers=who)
     assert result["state"]["text"] == f"hunter22 https://judge.example.com/decide {MASK}"
 
 
-async def test_tenant_with_many_secrets_displaces_only_its_own(desk: Server) -> None:
-    ours, theirs = await signed_in(desk, "acme"), await signed_in(desk, "other")
-    run = await written(desk, ours, f"it is {TOKEN}", token=TOKEN)
+async def test_tenant_with_many_secrets_displaces_only_its_own(harness: Server) -> None:
+    ours, theirs = await signed_in(harness, "acme"), await signed_in(harness, "other")
+    run = await written(harness, ours, f"it is {TOKEN}", token=TOKEN)
     many = [f"secret-number-{n}" for n in range(MAX_TENANT_SECRETS + 5_000)]
-    await written(desk, theirs, "x", token=many)
-    assert all(TOKEN not in text for text in (await answers(desk, ours, run["id"])).values())
+    await written(harness, theirs, "x", token=many)
+    assert all(TOKEN not in text for text in (await answers(harness, ours, run["id"])).values())
     for first in range(0, len(many), 3_000):
-        await written(desk, ours, "x", token=many[first : first + 3_000])
+        await written(harness, ours, "x", token=many[first : first + 3_000])
     # Its own, too, are known again when the run is read.
-    assert all(TOKEN not in text for text in (await answers(desk, ours, run["id"])).values())
+    assert all(TOKEN not in text for text in (await answers(harness, ours, run["id"])).values())
 
 
-async def test_document_is_read_as_it_was_written_and_refused_with_a_secret(desk: Server) -> None:
-    who = await signed_in(desk, "acme")
+async def test_document_is_read_as_it_was_written_and_refused_with_a_secret(harness: Server) -> None:
+    who = await signed_in(harness, "acme")
     text = REFUND.replace("name: refund", f"name: refund\ndescription: uses {LONG}")
-    await written(desk, who, "x", token=LONG)
+    await written(harness, who, "x", token=LONG)
     at, new = "/v1/documents/refund", {"If-Match": '"new"'}
-    saved = await desk.json("PUT", at, json={"source": text}, headers={**who, **new})
-    read = await desk.json("GET", at, headers=who)
+    saved = await harness.json("PUT", at, json={"source": text}, headers={**who, **new})
+    read = await harness.json("GET", at, headers=who)
     assert saved["source"] == read["source"] == text
     variables = f"name: refund\nvariables: {{note: {{type: string, default: '{LONG}'}}}}"
     literal = {"source": REFUND.replace("name: refund", variables, 1)}
-    refused = await desk.json("POST", "/v1/flows", 422, json=literal, headers=who)
+    refused = await harness.json("POST", "/v1/flows", 422, json=literal, headers=who)
     assert [each["rule"] for each in refused["errors"]] == ["secret-literal"], refused
     assert LONG not in json.dumps(refused)
-    other = await signed_in(desk, "other")
-    await desk.json("POST", "/v1/flows", 201, json=literal, headers=other)
+    other = await signed_in(harness, "other")
+    await harness.json("POST", "/v1/flows", 201, json=literal, headers=other)
 
 
-async def test_page_of_a_session_masks_its_tenant_only(desk: Server) -> None:
-    opened = await session(desk, "user:dana", "admin")
-    theirs = await signed_in(desk, "other")
-    await written(desk, theirs, "x", token="everyone")
-    own = {"Authorization": f"Bearer {desk.token}"}
-    run = await written(desk, own, f"everyone {TOKEN}", token=TOKEN)
-    async with browser(desk, opened) as seen:
+async def test_page_of_a_session_masks_its_tenant_only(harness: Server) -> None:
+    opened = await session(harness, "user:dana", "admin")
+    theirs = await signed_in(harness, "other")
+    await written(harness, theirs, "x", token="everyone")
+    own = {"Authorization": f"Bearer {harness.token}"}
+    run = await written(harness, own, f"everyone {TOKEN}", token=TOKEN)
+    async with browser(harness, opened) as seen:
         page = await seen.get(f"/runs/{run['id']}", headers={"Accept": "text/html"})
     assert page.status_code == 200
     assert f"everyone {MASK}" in page.text

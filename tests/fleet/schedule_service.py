@@ -13,7 +13,7 @@ from holdfast.testing.clock import FakeClock
 NAME = "daily"
 
 
-class Office:
+class Harness:
     """The flow asks a person where its input says `slow`: its run is under way until somebody answers."""
 
     def __init__(self, hf: Holdfast, clock: FakeClock) -> None:

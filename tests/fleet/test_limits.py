@@ -148,15 +148,15 @@ async def test_limit_that_an_operator_sets_holds_at_once_for_every_worker(
     with crew_with(tmp_path, address, "None", 0.05) as crew:
         async with Holdfast(address) as hf:
             service = await hf.service()
-            desk = await hf.limits()
+            harness = await hf.limits()
             await asyncio.gather(*(crew.start() for _ in range(2)))
-            await desk.set("flow:pay", concurrency=0)
+            await harness.set("flow:pay", concurrency=0)
             await submit(service, crew.flow("pay"), 10, keys=1)
             await asyncio.sleep(0.5)
             assert ledger(tmp_path) == []
-            (limit,) = await desk.list()
+            (limit,) = await harness.list()
             assert (limit.running, limit.waiting) == (0, 10)
-            await desk.set("flow:pay", concurrency=2)
+            await harness.set("flow:pay", concurrency=2)
             await until(lambda: all_done(service, 10), "all runs end")
     assert most_at_once(ledger(tmp_path), {})[0] == 2
 

@@ -183,7 +183,7 @@ class World:
         """What a person does with a hold, besides deciding it once."""
         holds = sorted(await self.store.holds(run=run), key=lambda row: row.seq)
         hold, body = holds[number % len(holds)].id if holds else "none", {"decision": "approve"}
-        desk, actor = await self.hf.holds(), Actor(id=f"user:{who}", rights=EVERY_RIGHT)
+        harness, actor = await self.hf.holds(), Actor(id=f"user:{who}", rights=EVERY_RIGHT)
         more: dict[str, dict[str, Any]] = {
             "resolve": {"body": body, "idempotency_key": f"{who}-{number}", "reason": "because"},
             "vote": {"body": {"decision": "reject"}},
@@ -194,7 +194,7 @@ class World:
             "reply": {"text": "So."},
             "extend": {"until": timedelta(hours=5)},
         }
-        found = await getattr(desk, action)(actor, hold, **more.get(action, {}))
+        found = await getattr(harness, action)(actor, hold, **more.get(action, {}))
         row = getattr(found, "row", found)
         return [row.status, row.version, row.assignee_value, row.claimed_by, row.placed_by]
 
@@ -233,10 +233,10 @@ class World:
 
     async def _lists(self) -> Any:
         """What the lists of the inbox and of runs show, in their order."""
-        desk, actor = await self.hf.holds(), Actor(id="user:dana", rights=EVERY_RIGHT)
-        holds = {view: [row.id for row in (await desk.list(actor, view=view)).rows] for view in VIEWS}
+        harness, actor = await self.hf.holds(), Actor(id="user:dana", rights=EVERY_RIGHT)
+        holds = {view: [row.id for row in (await harness.list(actor, view=view)).rows] for view in VIEWS}
         runs = await self.store.list_runs(RunFilter(), after=None, limit=50)
-        whole = (await desk.verify_audit("default")).whole
+        whole = (await harness.verify_audit("default")).whole
         return [holds, [[row.id, row.status] for row in runs], whole]
 
     async def _advance(self, seconds: int) -> Any:

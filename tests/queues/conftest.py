@@ -22,7 +22,7 @@ PLACE = ("support", "reviews")
 DANA = Actor(id="user:dana@acme")
 
 
-class Office:
+class Harness:
     """`asks` opens a hold that asks in `support/reviews`; `queues` works on its message."""
 
     def __init__(self, hf: Holdfast, queues: QueueService, store: Store, clock: FakeClock) -> None:
@@ -66,9 +66,9 @@ def anybody() -> Actor:
 
 
 @pytest.fixture
-async def office(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Office]:
+async def harness(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Harness]:
     clock = FakeClock()
     settings = QueueSettings(base_url="https://holdfast.example")
     async with Holdfast(f"sqlite:{tmp_path / 'q.db'}", clock=clock, queues=settings) as hf:
         store = await hf.open()
-        yield Office(hf, await hf.queues(), store, clock)
+        yield Harness(hf, await hf.queues(), store, clock)

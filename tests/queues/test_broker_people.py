@@ -24,7 +24,7 @@ from holdfast.types.status import HoldStatus
 from holdfast.types.terms import Actor
 from tests.queues.conftest import DANA, PLACE
 from tests.queues.test_nats import Foreign, foreign, nats_server  # noqa: F401  # fixtures
-from tests.queues.test_nats_story import NatsOffice, bound_to, office  # noqa: F401
+from tests.queues.test_nats_story import NatsOffice, bound_to, harness  # noqa: F401
 from tests.services.nats import DEAD, DONE, NatsServer
 
 pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("nats")]
@@ -48,7 +48,7 @@ async def bound(
 
 
 async def sends(
-    office: NatsOffice,  # noqa: F811
+    harness: NatsOffice,  # noqa: F811
     foreign: Foreign,  # noqa: F811
     hold: str,
     by: str | None,
@@ -59,15 +59,15 @@ async def sends(
     data = {"correlation_id": hold, "completed_by": by, "result": {"decision": decision}}
     body = {"id": f"e-{by}-{decision}", "type": COMPLETED_EVENT, "data": data, **more}
     await foreign.js.publish(f"hf.done.default.{hold}{under}", msgspec.json.encode(body))
-    return await office.delivered()
+    return await harness.delivered()
 
 
-async def rejected(office: NatsOffice) -> list[MessageRow]:  # noqa: F811
-    return await office.queues.list(*PLACE, states=(MessageState.dead,), type="rejected")
+async def rejected(harness: NatsOffice) -> list[MessageRow]:  # noqa: F811
+    return await harness.queues.list(*PLACE, states=(MessageState.dead,), type="rejected")
 
 
-async def pending(office: NatsOffice, hold: HoldRow) -> bool:  # noqa: F811
-    return (await office.hold(hold.id)).status is HoldStatus.pending
+async def pending(harness: NatsOffice, hold: HoldRow) -> bool:  # noqa: F811
+    return (await harness.hold(hold.id)).status is HoldStatus.pending
 
 
 @pytest.mark.covers("QU-21", "QU-9")
@@ -82,26 +82,26 @@ async def pending(office: NatsOffice, hold: HoldRow) -> bool:  # noqa: F811
     ids=["quorum", "sequence", "exclusion", "strict"],
 )
 async def test_names_at_a_broker_decide_no_hold_that_certain_people_have_to_decide(
-    office: NatsOffice,  # noqa: F811
+    harness: NatsOffice,  # noqa: F811
     foreign: Foreign,  # noqa: F811
     asked: dict[str, Any],
 ) -> None:
-    hold = await office.published(**asked)
+    hold = await harness.published(**asked)
     for number, name in enumerate((DANA.id, SAM.id, None)):
-        assert await sends(office, foreign, hold.id, name, under=f".{number}") is Ack.reject
-    assert await pending(office, hold)
-    assert (await office.actions(hold.id)).count("unproven_completion") == 1
-    await office.queues.reconcile()
-    assert await pending(office, hold)
+        assert await sends(harness, foreign, hold.id, name, under=f".{number}") is Ack.reject
+    assert await pending(harness, hold)
+    assert (await harness.actions(hold.id)).count("unproven_completion") == 1
+    await harness.queues.reconcile()
+    assert await pending(harness, hold)
     # Those who prove who they are decide it as before.
-    await office.queues.people.resolve(DANA, hold.id, "approve")
+    await harness.queues.people.resolve(DANA, hold.id, "approve")
     if "approval" in asked and asked["approval"]["mode"] != "any":
-        await office.queues.people.resolve(SAM, hold.id, "approve")
-    assert (await office.hold(hold.id)).status is HoldStatus.resolved
+        await harness.queues.people.resolve(SAM, hold.id, "approve")
+    assert (await harness.hold(hold.id)).status is HoldStatus.resolved
 
 
 @pytest.mark.covers("QU-21", "QU-25")
-async def test_early_completion_of_a_quorum_is_not_applied_either(office: NatsOffice) -> None:  # noqa: F811
+async def test_early_completion_of_a_quorum_is_not_applied_either(harness: NatsOffice) -> None:  # noqa: F811
     flow = Flow("refund", effect="pure")
     flow.hold("approve", prompt="Pay?", options=["approve", "reject"], approval=TWO, queue="support/reviews")
     run = new_id()
@@ -109,13 +109,13 @@ async def test_early_completion_of_a_quorum_is_not_applied_either(office: NatsOf
         (foreseen,) = (await flow.run({}, on=elsewhere, run_id=run)).holds
     data = {"correlation_id": foreseen.id, "completed_by": DANA.id, "result": {"decision": "approve"}}
     given = read_completion({"id": "e", "type": COMPLETED_EVENT, "data": data}, "nats")
-    done = await office.queues.completions.apply(given, broker_actor("default", DANA.id, "nats", None))
+    done = await harness.queues.completions.apply(given, broker_actor("default", DANA.id, "nats", None))
     assert done.outcome == "kept"
-    await flow.run({}, on=office.hf, run_id=run)
-    await office.queues.work()
-    hold = await office.hold(foreseen.id)
+    await flow.run({}, on=harness.hf, run_id=run)
+    await harness.queues.work()
+    hold = await harness.hold(foreseen.id)
     assert hold.status is HoldStatus.pending
-    assert "voted" not in await office.actions(hold.id)
+    assert "voted" not in await harness.actions(hold.id)
 
 
 @pytest.mark.covers("QU-21")
@@ -149,10 +149,10 @@ async def test_broker_without_a_seat_decides_no_strict_hold(
 
 
 @pytest.mark.covers("QU-21")
-async def test_name_of_a_broker_stands_behind_a_decision_with_the_broker(office: NatsOffice) -> None:  # noqa: F811
+async def test_name_of_a_broker_stands_behind_a_decision_with_the_broker(harness: NatsOffice) -> None:  # noqa: F811
     """Also where the check before it were missing, two names are one participant."""
-    hold = await office.published(approval=TWO)
-    people = office.queues.people
+    hold = await harness.published(approval=TWO)
+    people = harness.queues.people
     first, second = (broker_actor("default", name, "nats", None) for name in (DANA.id, SAM.id))
     await people.resolve(first, hold.id, "approve")
     with pytest.raises(AlreadyVotedError, match="service:queue-nats"):
@@ -169,41 +169,41 @@ def test_actor_of_a_broker_is_a_person_or_a_service() -> None:
 
 @pytest.mark.covers("QB-7", "QU-21")
 async def test_completion_without_effect_frees_its_subject_and_is_shown_with_the_reason(
-    office: NatsOffice,  # noqa: F811
+    harness: NatsOffice,  # noqa: F811
     foreign: Foreign,  # noqa: F811
 ) -> None:
-    hold, aside = await office.published(), await office.asks(queue=None)
-    assert await sends(office, foreign, hold.id, DANA.id, tenant="acme") is Ack.reject
-    assert await sends(office, foreign, aside.id, DANA.id) is Ack.reject
+    hold, aside = await harness.published(), await harness.asks(queue=None)
+    assert await sends(harness, foreign, hold.id, DANA.id, tenant="acme") is Ack.reject
+    assert await sends(harness, foreign, aside.id, DANA.id) is Ack.reject
     assert await foreign.subjects(DONE) == []
     assert len(await foreign.subjects(DEAD)) == 2
     kept = await foreign.js.get_last_msg(DEAD, f"hf.dead.done.default.{hold.id}")
     assert "another tenant" in (kept.headers or {})[REASON]
-    second, first = await rejected(office)
+    second, first = await rejected(harness)
     assert (first.correlation_id, first.attempts) == (hold.id, 0)
     assert "another tenant" in (first.error or "")
     assert "does not ask in a queue" in (second.error or "")
     said = msgspec.json.decode(first.payload)
     assert (said["tenant"], said["completed_by"], "result" in said) == ("acme", DANA.id, False)
-    assert await office.actions(None) == ["foreign_completion"]
+    assert await harness.actions(None) == ["foreign_completion"]
     # The corrected one takes the subject at once.
-    assert await sends(office, foreign, hold.id, DANA.id) is Ack.ack
-    assert (await office.hold(hold.id)).status is HoldStatus.resolved
+    assert await sends(harness, foreign, hold.id, DANA.id) is Ack.ack
+    assert (await harness.hold(hold.id)).status is HoldStatus.resolved
     # There is no work in what was rejected.
     with pytest.raises(InputError, match="could not be taken"):
-        await office.queues.requeue(*PLACE, first.id)
-    assert [each.id for each in await office.queues.claim(DANA, *PLACE, limit=9)] == []
-    assert (await office.queues.withdraw(*PLACE, first.id)).state is MessageState.withdrawn
+        await harness.queues.requeue(*PLACE, first.id)
+    assert [each.id for each in await harness.queues.claim(DANA, *PLACE, limit=9)] == []
+    assert (await harness.queues.withdraw(*PLACE, first.id)).state is MessageState.withdrawn
 
 
 @pytest.mark.covers("QU-21")
 async def test_client_of_the_broker_cannot_fill_the_store(
-    office: NatsOffice,  # noqa: F811
+    harness: NatsOffice,  # noqa: F811
     foreign: Foreign,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("holdfast.queues.inbound.MOST_REJECTED", 3)
-    await office.transport.jetstream()  # makes the streams
+    await harness.transport.jetstream()  # makes the streams
     for body in (
         b"\xff",
         b"\xff",
@@ -213,6 +213,6 @@ async def test_client_of_the_broker_cannot_fill_the_store(
         b"{}",
     ):
         await foreign.js.publish(f"hf.done.default.{new_id()}", body)
-        assert await office.delivered() is Ack.reject
-    assert len(await rejected(office)) == 3
+        assert await harness.delivered() is Ack.reject
+    assert len(await rejected(harness)) == 3
     assert len(await foreign.subjects(DEAD)) == 6

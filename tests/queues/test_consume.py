@@ -21,7 +21,7 @@ from holdfast.types.queue_message import MessageClaim, MessageRow, MessageState
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import Actor, operator
 from tests.deadlines import HANG
-from tests.queues.conftest import Office
+from tests.queues.conftest import Harness
 
 pytestmark = pytest.mark.anyio
 TASKS = ("support", "tasks")
@@ -39,24 +39,24 @@ def taking() -> Flow:
 
 
 @pytest.mark.covers("QU-30")
-async def test_run_waits_for_a_message_and_gets_it_once(office: Office) -> None:
+async def test_run_waits_for_a_message_and_gets_it_once(harness: Harness) -> None:
     flow = taking()
-    first, second = await flow.run({}, on=office.hf), await flow.run({}, on=office.hf)
-    worker = Worker(flow, on=office.hf)
+    first, second = await flow.run({}, on=harness.hf), await flow.run({}, on=harness.hf)
+    worker = Worker(flow, on=harness.hf)
     await worker.run_until_idle()
-    await office.queues.publish(*TASKS, {"n": 7}, id="t7")
-    office.clock.advance(seconds=5)
+    await harness.queues.publish(*TASKS, {"n": 7}, id="t7")
+    harness.clock.advance(seconds=5)
     await worker.run_until_idle()
-    results = [await flow.result(run.run_id, on=office.hf) for run in (first, second)]
+    results = [await flow.result(run.run_id, on=harness.hf) for run in (first, second)]
     done = [each for each in results if each.completed]
     assert [each.state["done"] for each in done] == [7]
-    row = await office.queues.get(*TASKS, "t7")
+    row = await harness.queues.get(*TASKS, "t7")
     assert row.state is MessageState.completed
     assert msgspec.json.decode(row.result or b"") == {"run": done[0].run_id}
-    await office.queues.publish(*TASKS, {"n": 8}, id="t8")
-    office.clock.advance(seconds=5)
+    await harness.queues.publish(*TASKS, {"n": 8}, id="t8")
+    harness.clock.advance(seconds=5)
     await worker.run_until_idle()
-    assert sorted([(await flow.result(r.run_id, on=office.hf)).state["done"] for r in (first, second)]) == [
+    assert sorted([(await flow.result(r.run_id, on=harness.hf)).state["done"] for r in (first, second)]) == [
         7,
         8,
     ]
@@ -64,28 +64,28 @@ async def test_run_waits_for_a_message_and_gets_it_once(office: Office) -> None:
 
 
 @pytest.mark.covers("QU-30")
-async def test_no_inbox_shows_a_run_that_waits_for_a_message(office: Office) -> None:
-    await taking().run({}, on=office.hf)
-    people = office.queues.people
+async def test_no_inbox_shows_a_run_that_waits_for_a_message(harness: Harness) -> None:
+    await taking().run({}, on=harness.hf)
+    people = harness.queues.people
     for view in ("all", "unassigned", "mine"):
         assert await people.count(operator(), view=view) == 0
-    assert [row.topic for row in await office.store.list_outbox()] == ["hold.queue"]
+    assert [row.topic for row in await harness.store.list_outbox()] == ["hold.queue"]
 
 
 @pytest.mark.covers("QU-30")
-async def test_hold_that_ended_otherwise_leaves_the_message_to_others(office: Office) -> None:
-    result = await taking().run({}, on=office.hf)
+async def test_hold_that_ended_otherwise_leaves_the_message_to_others(harness: Harness) -> None:
+    result = await taking().run({}, on=harness.hf)
     (hold,) = result.holds
-    await office.queues.publish(*TASKS, {"n": 7}, id="t7")
-    before = await office.hold(HoldId(hold.id))
-    await office.queues.people.cancel(operator(), hold.id)
+    await harness.queues.publish(*TASKS, {"n": 7}, id="t7")
+    before = await harness.hold(HoldId(hold.id))
+    await harness.queues.people.cancel(operator(), hold.id)
     # As a worker that had read the hold before it was cancelled.
-    assert await office.queues.bridge.consumer.take_one(before)
-    row = await office.queues.get(*TASKS, "t7")
+    assert await harness.queues.bridge.consumer.take_one(before)
+    row = await harness.queues.get(*TASKS, "t7")
     assert (row.state, row.attempts) == (MessageState.ready, 0)
-    office.clock.advance(seconds=5)
-    await office.queues.work()
-    assert (await office.queues.get(*TASKS, "t7")).state is MessageState.ready
+    harness.clock.advance(seconds=5)
+    await harness.queues.work()
+    assert (await harness.queues.get(*TASKS, "t7")).state is MessageState.ready
 
 
 @pytest.mark.covers("QU-30")
@@ -107,13 +107,13 @@ async def test_message_wakes_the_run_that_waits_for_it(
 
 @pytest.mark.covers("QU-30")
 async def test_condition_is_compared_with_every_message_and_the_first_that_meets_it_is_taken(
-    office: Office, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdfast.queues.consume.PAGE", 5)
     for number in range(23):
-        await office.queues.publish(*TASKS, {"n": number}, id=f"t{number}")
-        office.clock.advance(seconds=1)
-    await office.queues.publish(*TASKS, {"n": 4}, id="late")
+        await harness.queues.publish(*TASKS, {"n": number}, id=f"t{number}")
+        harness.clock.advance(seconds=1)
+    await harness.queues.publish(*TASKS, {"n": 4}, id="late")
 
     def waits_for(number: int) -> Flow:
         flow = Flow(f"waits{number}", effect="pure")
@@ -122,20 +122,20 @@ async def test_condition_is_compared_with_every_message_and_the_first_that_meets
         return flow
 
     async def got(flow: Flow) -> HoldRow:
-        (hold,) = (await flow.run({}, on=office.hf)).holds
-        await office.queues.work()
-        return await office.hold(hold.id)
+        (hold,) = (await flow.run({}, on=harness.hf)).holds
+        await harness.queues.work()
+        return await harness.hold(hold.id)
 
     for number, name in ((4, "t4"), (22, "t22"), (0, "t0")):
         assert received_id(await got(waits_for(number))) == name
     waiting = await got(waits_for(99))
     assert waiting.status is HoldStatus.pending
     # It came while the run waited, behind all the others and before them by its priority.
-    await office.queues.publish(*TASKS, {"n": 99}, id="wanted", priority="low")
-    await office.queues.publish(*TASKS, {"n": 99}, id="urgent", priority="high")
-    await office.queues.work()
-    assert received_id(await office.hold(waiting.id)) == "urgent"
-    assert (await office.queues.get(*TASKS, "wanted")).state is MessageState.ready
+    await harness.queues.publish(*TASKS, {"n": 99}, id="wanted", priority="low")
+    await harness.queues.publish(*TASKS, {"n": 99}, id="urgent", priority="high")
+    await harness.queues.work()
+    assert received_id(await harness.hold(waiting.id)) == "urgent"
+    assert (await harness.queues.get(*TASKS, "wanted")).state is MessageState.ready
 
 
 def waits_if(name: str, match: str) -> Flow:
@@ -147,31 +147,31 @@ def waits_if(name: str, match: str) -> Flow:
 @pytest.mark.covers("QU-30")
 @pytest.mark.parametrize("content", [{"other": 1}, {"n": "many"}, {"n": None}, "text", []])
 async def test_message_that_a_condition_cannot_be_compared_with_stops_nothing(
-    office: Office, content: Any
+    harness: Harness, content: Any
 ) -> None:
-    (first,) = (await waits_if("early", "message.payload.n > 5").run({}, on=office.hf)).holds
-    await office.queues.work()
-    await office.queues.publish(*TASKS, content, id="bad")
-    await office.queues.work()
-    (second,) = (await waits_if("late", "message.payload.n > 5").run({}, on=office.hf)).holds
-    await office.queues.work()
-    assert all(row.error is None for row in await office.store.list_outbox())
+    (first,) = (await waits_if("early", "message.payload.n > 5").run({}, on=harness.hf)).holds
+    await harness.queues.work()
+    await harness.queues.publish(*TASKS, content, id="bad")
+    await harness.queues.work()
+    (second,) = (await waits_if("late", "message.payload.n > 5").run({}, on=harness.hf)).holds
+    await harness.queues.work()
+    assert all(row.error is None for row in await harness.store.list_outbox())
     for name in ("m1", "m2"):
-        await office.queues.publish(*TASKS, {"n": 9}, id=name)
-    await office.queues.work()
-    assert [received_id(await office.hold(each.id)) for each in (first, second)] == ["m1", "m2"]
+        await harness.queues.publish(*TASKS, {"n": 9}, id=name)
+    await harness.queues.work()
+    assert [received_id(await harness.hold(each.id)) for each in (first, second)] == ["m1", "m2"]
 
 
 @pytest.mark.covers("QU-30")
 async def test_queue_that_cannot_be_offered_does_not_stop_the_others(
-    office: Office, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    harness: Harness, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    (hold,) = (await waits_if("first", "message.payload.n > 5").run({}, on=office.hf)).holds
-    await office.queues.work()
+    (hold,) = (await waits_if("first", "message.payload.n > 5").run({}, on=harness.hf)).holds
+    await harness.queues.work()
     other = Flow("other", effect="pure")
     other.hold("take", prompt="", type="queue_wait", queue="support/other")
-    (fine,) = (await other.run({}, on=office.hf)).holds
-    await office.queues.work()
+    (fine,) = (await other.run({}, on=harness.hf)).holds
+    await harness.queues.work()
 
     def broken(row: MessageRow, condition: dict[str, Any]) -> bool:
         if "match" in condition:
@@ -179,17 +179,17 @@ async def test_queue_that_cannot_be_offered_does_not_stop_the_others(
         return matches(row, condition)
 
     monkeypatch.setattr("holdfast.queues.consume.matches", broken)
-    await office.queues.publish(*TASKS, {"n": 9}, id="m1")
-    await office.queues.publish("support", "other", {"n": 1}, id="m2")
-    await office.queues.work()
+    await harness.queues.publish(*TASKS, {"n": 9}, id="m1")
+    await harness.queues.publish("support", "other", {"n": 1}, id="m2")
+    await harness.queues.work()
     assert "support/tasks could not be offered" in caplog.text
-    assert received_id(await office.hold(fine.id)) == "m2"
-    assert (await office.hold(hold.id)).status is HoldStatus.pending
+    assert received_id(await harness.hold(fine.id)) == "m2"
+    assert (await harness.hold(hold.id)).status is HoldStatus.pending
 
 
 @pytest.mark.covers("QU-30")
 async def test_conditions_over_large_messages_are_compared_beside_the_event_loop(
-    office: Office, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads: list[bool] = []
 
@@ -199,37 +199,37 @@ async def test_conditions_over_large_messages_are_compared_beside_the_event_loop
 
     monkeypatch.setattr("holdfast.queues.consume.matches", noted)
     same = " and ".join(["message.payload.a == message.payload.b"] * 20)
-    (hold,) = (await waits_if("large", same).run({}, on=office.hf)).holds
-    await office.queues.work()
-    await office.queues.publish(*TASKS, {"a": [1] * 500, "b": [1] * 500}, id="m1")
-    await office.queues.work()
-    assert received_id(await office.hold(hold.id)) == "m1"
+    (hold,) = (await waits_if("large", same).run({}, on=harness.hf)).holds
+    await harness.queues.work()
+    await harness.queues.publish(*TASKS, {"a": [1] * 500, "b": [1] * 500}, id="m1")
+    await harness.queues.work()
+    assert received_id(await harness.hold(hold.id)) == "m1"
     assert threads
     assert not any(threads)
 
 
 @pytest.mark.covers("QU-30")
 async def test_run_waits_for_the_next_message_if_the_one_that_it_claimed_is_withdrawn(
-    office: Office, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (hold,) = (await taking().run({}, on=office.hf)).holds
-    await office.queues.publish(*TASKS, {"n": 1}, id="m1")
-    claim = office.store.claim_messages
+    (hold,) = (await taking().run({}, on=harness.hf)).holds
+    await harness.queues.publish(*TASKS, {"n": 1}, id="m1")
+    claim = harness.store.claim_messages
 
     async def withdrawn(want: MessageClaim) -> list[MessageRow]:
         found = await claim(want)
         for each in found:
-            await office.queues.withdraw(*TASKS, each.id)
+            await harness.queues.withdraw(*TASKS, each.id)
         return found
 
     with monkeypatch.context() as patched:
-        patched.setattr(office.store, "claim_messages", withdrawn)
-        await office.queues.work()
-    assert (await office.hold(hold.id)).status is HoldStatus.pending
-    await office.queues.publish(*TASKS, {"n": 2}, id="m2")
-    office.clock.advance(seconds=60)
-    await office.queues.work()
-    assert received_id(await office.hold(hold.id)) == "m2"
+        patched.setattr(harness.store, "claim_messages", withdrawn)
+        await harness.queues.work()
+    assert (await harness.hold(hold.id)).status is HoldStatus.pending
+    await harness.queues.publish(*TASKS, {"n": 2}, id="m2")
+    harness.clock.advance(seconds=60)
+    await harness.queues.work()
+    assert received_id(await harness.hold(hold.id)) == "m2"
 
 
 @pytest.mark.covers("QU-30")
@@ -251,11 +251,11 @@ def nested(levels: int) -> Any:
 
 @pytest.mark.covers("QU-30")
 @pytest.mark.parametrize("content", [nested(45), {"text": "x" * 250_000}])
-async def test_run_takes_every_message_and_event_that_was_accepted(office: Office, content: Any) -> None:
-    (hold,) = (await waits_if("any", "exists(message.payload)").run({}, on=office.hf)).holds
-    await office.queues.publish(*TASKS, content, id="m1")
-    await office.queues.work()
-    assert received_id(await office.hold(hold.id)) == "m1"
+async def test_run_takes_every_message_and_event_that_was_accepted(harness: Harness, content: Any) -> None:
+    (hold,) = (await waits_if("any", "exists(message.payload)").run({}, on=harness.hf)).holds
+    await harness.queues.publish(*TASKS, content, id="m1")
+    await harness.queues.work()
+    assert received_id(await harness.hold(hold.id)) == "m1"
 
     flow = Flow("events", effect="pure")
 
@@ -263,16 +263,16 @@ async def test_run_takes_every_message_and_event_that_was_accepted(office: Offic
     async def listen(s: Any, ctx: Any) -> dict[str, Any]:
         return {"got": await ctx.wait_for("big")}
 
-    run = await flow.run({}, on=office.hf)
-    await office.queues.send_event("big", content)
-    assert (await flow.resume(run.run_id, on=office.hf)).completed
+    run = await flow.run({}, on=harness.hf)
+    await harness.queues.send_event("big", content)
+    assert (await flow.resume(run.run_id, on=harness.hf)).completed
     with pytest.raises(InputError, match="nested deeper than 50"):
-        await office.queues.publish(*TASKS, nested(60))
+        await harness.queues.publish(*TASKS, nested(60))
 
 
 @pytest.mark.covers("QU-30")
 async def test_event_that_no_run_can_take_blocks_neither_the_run_nor_the_events_behind_it(
-    office: Office, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(row: MessageRow) -> dict[str, Any]:
         if row.id == "bad":
@@ -286,23 +286,23 @@ async def test_event_that_no_run_can_take_blocks_neither_the_run_nor_the_events_
     async def listen(s: Any, ctx: Any) -> dict[str, Any]:
         return {"got": await ctx.wait_for("paid")}
 
-    (hold,) = (await flow.run({}, on=office.hf)).holds
+    (hold,) = (await flow.run({}, on=harness.hf)).holds
     for _ in range(12):  # more turns than a notice has attempts
-        office.clock.advance(seconds=60)
-        await office.queues.work()
-    await office.queues.send_event("paid", 1, id="bad")
-    await office.queues.send_event("paid", 2, id="good")
+        harness.clock.advance(seconds=60)
+        await harness.queues.work()
+    await harness.queues.send_event("paid", 1, id="bad")
+    await harness.queues.send_event("paid", 2, id="good")
     for _ in range(12):
-        office.clock.advance(seconds=60)
-        await office.queues.work()
-    assert received_id(await office.hold(hold.id)) == "good"
-    bad = await office.store.queue_message("default", "bad")
+        harness.clock.advance(seconds=60)
+        await harness.queues.work()
+    assert received_id(await harness.hold(hold.id)) == "good"
+    bad = await harness.store.queue_message("default", "bad")
     assert bad is not None
     assert (bad.state, bad.error) == (MessageState.dead, "too large for a run")
 
 
-async def test_escalated_message_moves_and_a_final_one_does_not(office: Office) -> None:
-    queues = office.queues
+async def test_escalated_message_moves_and_a_final_one_does_not(harness: Harness) -> None:
+    queues = harness.queues
     await queues.publish(*TASKS, 1, id="m1", priority="high")
     mine = await queues.claim_one(Actor(id="w"), *TASKS, "m1")
     assert await queues.escalate(*TASKS, "m1", "support/urgent", priority="low")
@@ -316,10 +316,10 @@ async def test_escalated_message_moves_and_a_final_one_does_not(office: Office) 
 
 
 @pytest.mark.covers("QU-2")
-async def test_flow_with_an_unlisted_queue_is_not_deployed_where_queues_are_listed(office: Office) -> None:
+async def test_flow_with_an_unlisted_queue_is_not_deployed_where_queues_are_listed(harness: Harness) -> None:
     flow = taking()
     flow.hold("ask", prompt="Go?", queue="support/reviews")
-    await office.hf.deploy("one", flow)
-    office.queues.settings = QueueSettings(strict=True, queues={"support/reviews": QueueSpec()})
+    await harness.hf.deploy("one", flow)
+    harness.queues.settings = QueueSettings(strict=True, queues={"support/reviews": QueueSpec()})
     with pytest.raises(FlowInvalidError, match="'take' asks in the queue support/tasks"):
-        await office.hf.deploy("two", flow)
+        await harness.hf.deploy("two", flow)

@@ -52,7 +52,7 @@ TAKES = flow_text(
 
 
 @pytest.fixture
-async def office(
+async def harness(
     tmp_path: Path,
     nats_server: NatsServer,  # noqa: F811
     foreign: Foreign,  # noqa: F811
@@ -72,21 +72,21 @@ async def office(
 
 @pytest.mark.covers("QU-32", "QB-12")
 async def test_review_that_is_escalated_moves_at_the_broker_and_is_completed_there(
-    office: NatsOffice,
+    harness: NatsOffice,
     foreign: Foreign,  # noqa: F811
 ) -> None:
-    waiting = await start(office.hf, TEXT, {}, settings=ConnectionSettings())
-    service = await office.hf.service()
+    waiting = await start(harness.hf, TEXT, {}, settings=ConnectionSettings())
+    service = await harness.hf.service()
     holds = {hold.node: hold for hold in await service.holds(waiting.run_id)}
-    row = await office.message(await office.hold(holds["ask"].id))
+    row = await harness.message(await harness.hold(holds["ask"].id))
     assert await foreign.subjects(OPEN) == [f"hf.q.default.shop.reviews.normal.{row.id}"]
-    await office.queues.claim_one(operator("user:dana@acme"), "shop", "reviews", row.id)
+    await harness.queues.claim_one(operator("user:dana@acme"), "shop", "reviews", row.id)
 
     await service.answer(holds["gate"].id, "ok")
-    asked = await resumed(office.hf, waiting)
+    asked = await resumed(harness.hf, waiting)
     assert asked.state["up"] == {"escalated": True, "message_id": row.id}
-    await office.queues.work()
-    (moved,) = await office.queues.list("shop", "leads")
+    await harness.queues.work()
+    (moved,) = await harness.queues.list("shop", "leads")
     assert (moved.id, moved.state, moved.priority) == (row.id, MessageState.ready, "critical")
     assert await foreign.subjects(OPEN) == [f"hf.q.default.shop.leads.critical.{row.id}"]
     (seen,) = await foreign.seen()
@@ -94,59 +94,59 @@ async def test_review_that_is_escalated_moves_at_the_broker_and_is_completed_the
 
     # The question is still the hold's: who answers the moved message decides it.
     await foreign.js.publish(f"hf.done.default.{holds['ask'].id}", event(holds["ask"].id))
-    assert await office.delivered() is Ack.ack
-    assert (await office.hold(holds["ask"].id)).status is HoldStatus.resolved
-    assert (await resumed(office.hf, asked)).status == "completed"
-    await office.queues.work()
+    assert await harness.delivered() is Ack.ack
+    assert (await harness.hold(holds["ask"].id)).status is HoldStatus.resolved
+    assert (await resumed(harness.hf, asked)).status == "completed"
+    await harness.queues.work()
     assert await foreign.subjects(OPEN) == []
 
 
 @pytest.mark.covers("QB-9")
 async def test_review_of_a_cancelled_run_is_withdrawn_from_the_broker(
-    office: NatsOffice,
+    harness: NatsOffice,
     foreign: Foreign,  # noqa: F811
 ) -> None:
-    waiting = await start(office.hf, TEXT, {}, settings=ConnectionSettings())
-    await office.queues.work()
+    waiting = await start(harness.hf, TEXT, {}, settings=ConnectionSettings())
+    await harness.queues.work()
     assert len(await foreign.subjects(OPEN)) == 1
-    await (await office.hf.service()).cancel(waiting.run_id)
-    await resumed(office.hf, waiting)
-    await office.queues.work()
+    await (await harness.hf.service()).cancel(waiting.run_id)
+    await resumed(harness.hf, waiting)
+    await harness.queues.work()
     assert await foreign.subjects(OPEN) == []
 
 
 @pytest.mark.covers("QU-30")
 async def test_message_that_a_run_took_is_withdrawn_from_the_broker(
-    office: NatsOffice,
+    harness: NatsOffice,
     foreign: Foreign,  # noqa: F811
 ) -> None:
-    await office.queues.publish("shop", "leads", 1, id="m1")
-    await office.queues.work()
+    await harness.queues.publish("shop", "leads", 1, id="m1")
+    await harness.queues.work()
     assert len(await foreign.subjects(OPEN)) == 1
-    waiting = await start(office.hf, TAKES, {}, settings=ConnectionSettings())
+    waiting = await start(harness.hf, TAKES, {}, settings=ConnectionSettings())
     for _ in range(2):
-        await office.queues.work()
-    assert (await resumed(office.hf, waiting)).state["got"]["id"] == "m1"
+        await harness.queues.work()
+    assert (await resumed(harness.hf, waiting)).state["got"]["id"] == "m1"
     assert await foreign.subjects(OPEN) == []
 
 
 @pytest.mark.covers("QU-20", "QU-21")
 async def test_message_that_ends_by_time_or_by_the_broker_is_withdrawn_from_it(
-    office: NatsOffice,
+    harness: NatsOffice,
     foreign: Foreign,  # noqa: F811
 ) -> None:
-    now = office.clock.now()
-    await office.queues.publish("shop", "leads", 1, id="late", expires_at=now + 60_000_000)
-    await office.queues.publish("shop", "leads", 1, id="done")
-    await office.queues.work()
+    now = harness.clock.now()
+    await harness.queues.publish("shop", "leads", 1, id="late", expires_at=now + 60_000_000)
+    await harness.queues.publish("shop", "leads", 1, id="done")
+    await harness.queues.work()
     assert len(await foreign.subjects(OPEN)) == 2
     body = msgspec.json.decode(event("none"))
     body["data"]["message_id"] = "done"
     await foreign.js.publish("hf.done.default.none", msgspec.json.encode(body))
-    assert await office.delivered() is Ack.ack
-    office.clock.advance(seconds=61)
+    assert await harness.delivered() is Ack.ack
+    harness.clock.advance(seconds=61)
     for _ in range(2):
-        await office.queues.work()
-    states = {row.id: row.state for row in await office.queues.list("shop", "leads")}
+        await harness.queues.work()
+    states = {row.id: row.state for row in await harness.queues.list("shop", "leads")}
     assert states == {"late": MessageState.expired, "done": MessageState.completed}
     assert await foreign.subjects(OPEN) == []

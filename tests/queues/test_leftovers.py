@@ -20,10 +20,10 @@ from holdfast.types.document import Document
 from holdfast.types.ids import new_id
 from holdfast.types.queue_message import REJECTED, MessageFilter, MessageState
 from holdfast.types.status import HoldStatus
-from tests.queues.conftest import DANA, Office, anybody
+from tests.queues.conftest import DANA, Harness, anybody
 from tests.queues.test_nats import Foreign, foreign, nats_server  # noqa: F401  # fixtures
 from tests.queues.test_nats_story import NatsOffice
-from tests.queues.test_nats_story import office as nats_office  # noqa: F401  # a fixture
+from tests.queues.test_nats_story import harness as nats_harness  # noqa: F401  # a fixture
 from tests.services.nats import DEAD, OPEN, NatsServer
 
 pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("nats")]
@@ -31,14 +31,14 @@ STRANGE = "hf.q.default.reviews.17"
 """A subject with other parts than those of this release."""
 
 
-async def left_behind(nats_office: NatsOffice, foreign: Foreign) -> tuple[str, str, str]:  # noqa: F811
+async def left_behind(nats_harness: NatsOffice, foreign: Foreign) -> tuple[str, str, str]:  # noqa: F811
     """Subjects of an ended message that was never withdrawn, of one that this store does not know, and of an
     open one."""
-    ended, still_open = await nats_office.published(), await nats_office.published()
+    ended, still_open = await nats_harness.published(), await nats_harness.published()
     (subject,) = [s for s in await foreign.subjects(OPEN) if s.endswith(str(ended.message_id))]
     body = (await foreign.js.get_last_msg(OPEN, subject)).data or b""
-    await nats_office.queues.people.resolve(anybody(), ended.id, "approve")
-    await nats_office.queues.work()
+    await nats_harness.queues.people.resolve(anybody(), ended.id, "approve")
+    await nats_harness.queues.work()
     assert subject not in await foreign.subjects(OPEN)
     await foreign.js.publish(subject, body)  # as if it had not been withdrawn
     await foreign.js.publish(STRANGE, body)
@@ -47,11 +47,11 @@ async def left_behind(nats_office: NatsOffice, foreign: Foreign) -> tuple[str, s
 
 @pytest.mark.covers("QU-24")
 async def test_reconciler_withdraws_ended_messages_and_leaves_those_it_does_not_know(
-    nats_office: NatsOffice,  # noqa: F811
+    nats_harness: NatsOffice,  # noqa: F811
     foreign: Foreign,  # noqa: F811
 ) -> None:
-    ended, strange, still_open = await left_behind(nats_office, foreign)
-    found = await nats_office.queues.reconcile()
+    ended, strange, still_open = await left_behind(nats_harness, foreign)
+    found = await nats_harness.queues.reconcile()
     assert (found.withdrawn, found.unknown) == (1, 1)
     subjects = await foreign.subjects(OPEN)
     assert ended not in subjects
@@ -61,15 +61,15 @@ async def test_reconciler_withdraws_ended_messages_and_leaves_those_it_does_not_
 
 @pytest.mark.covers("QU-24")
 async def test_doctor_names_what_is_left_at_a_broker(
-    nats_office: NatsOffice,  # noqa: F811
+    nats_harness: NatsOffice,  # noqa: F811
     foreign: Foreign,  # noqa: F811
     nats_server: NatsServer,  # noqa: F811
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    ended, strange, _ = await left_behind(nats_office, foreign)
+    ended, strange, _ = await left_behind(nats_harness, foreign)
     await foreign.js.publish("hf.in.default.support.reviews.old", b'{"message": "of another release"}')
-    assert await nats_office.delivered() is Ack.reject
+    assert await nats_harness.delivered() is Ack.reject
     file = tmp_path / "queues.toml"
     file.write_text(
         f'[queues."support/reviews"]\nbackend = "nats"\n[backends.nats]\nservers = "{nats_server.address}"\n'
@@ -89,52 +89,52 @@ async def test_doctor_names_what_is_left_at_a_broker(
     )
     await foreign.js.purge_stream(OPEN, subject=strange)
     assert (await said())["messages"].about == [ended]
-    await nats_office.queues.reconcile()
+    await nats_harness.queues.reconcile()
     assert (await said())["messages"].state == "ok"
 
 
 @pytest.mark.covers("QU-21")
 async def test_message_over_which_our_code_fails_is_a_dead_letter_after_some_deliveries(
-    nats_office: NatsOffice,  # noqa: F811
+    nats_harness: NatsOffice,  # noqa: F811
     foreign: Foreign,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(relay_module, "MOST_DELIVERIES", 3)
-    relay = nats_office.queues.relay
+    relay = nats_harness.queues.relay
 
     async def fails(*_: object) -> None:
         raise KeyError("a field of another release")
 
     monkeypatch.setattr(relay, "_take", fails)
     caplog.set_level(logging.CRITICAL, "holdfast")
-    await nats_office.transport.jetstream()
+    await nats_harness.transport.jetstream()
     await foreign.js.publish("hf.in.default.support.reviews.old", b'{"id": "old", "payload": 1}')
-    assert [await nats_office.delivered() for _ in range(3)] == [Ack.retry, Ack.retry, Ack.reject]
+    assert [await nats_harness.delivered() for _ in range(3)] == [Ack.retry, Ack.retry, Ack.reject]
     assert await foreign.subjects(DEAD) == ["hf.dead.in.default.support.reviews.old"]
     where = MessageFilter(states=(MessageState.dead,), type=REJECTED)
-    (shown,) = await nats_office.store.list_messages(where, limit=9)
+    (shown,) = await nats_harness.store.list_messages(where, limit=9)
     assert "it failed 3 times, the last time with KeyError" in str(shown.error)
 
 
 @pytest.mark.covers("QU-25", "PLATFORM-BAD-02")
 async def test_early_completion_that_an_earlier_release_kept_for_a_broker_decides_nothing(
-    office: Office,
+    harness: Harness,
 ) -> None:
-    hold = await office.asks()
+    hold = await harness.asks()
     kept = Completion(correlation_id=hold.id, answer={"decision": "approve"}, key="e-1", completed_by=DANA.id)
     actor = queue_actor("default", DANA.id)
     for name, body in (
         (hold.id, msgspec.json.encode({"completion": kept, "actor": actor})),
         (f"{hold.id}:other", b'{"completion": {"of": "another release"}}'),
     ):
-        await office.store.put_document(
+        await harness.store.put_document(
             Document(tenant="default", kind=EARLY, name=name, body=body), expect=0
         )
-    assert (await office.message(hold)).state is MessageState.ready
-    assert (await office.hold(hold.id)).status is HoldStatus.pending
-    assert await office.store.documents("default", EARLY) == []
-    assert "unbound_completion" in await office.actions(hold.id)
+    assert (await harness.message(hold)).state is MessageState.ready
+    assert (await harness.hold(hold.id)).status is HoldStatus.pending
+    assert await harness.store.documents("default", EARLY) == []
+    assert "unbound_completion" in await harness.actions(hold.id)
 
 
 @pytest.mark.covers("QU-22")

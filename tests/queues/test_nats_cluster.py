@@ -44,8 +44,8 @@ def cluster(tmp_path: Path) -> Iterator[NatsCluster]:
 class Siege:
     """One round: `kills` names the phases in which the leader of the phase's stream is killed."""
 
-    def __init__(self, cluster: NatsCluster, office: NatsOffice, foreign: Foreign, count: int) -> None:
-        self.cluster, self.office, self.foreign, self.count = cluster, office, foreign, count
+    def __init__(self, cluster: NatsCluster, harness: NatsOffice, foreign: Foreign, count: int) -> None:
+        self.cluster, self.harness, self.foreign, self.count = cluster, harness, foreign, count
         self.kills: tuple[str, ...] = ()
         self.down: NatsServer | None = None
         self.times: dict[str, float] = {}
@@ -69,9 +69,9 @@ class Siege:
         flow = Flow("refund", effect="pure")
         flow.hold("approve", prompt="Pay?", options=["approve", "reject"], queue="support/reviews")
         for place in range(self.count):
-            (hold,) = (await flow.run({"n": place}, on=self.office.hf)).holds
+            (hold,) = (await flow.run({"n": place}, on=self.harness.hf)).holds
             self.holds.append(hold.id)
-        working = asyncio.create_task(self.office.queues.work())
+        working = asyncio.create_task(self.harness.queues.work())
         while not working.done() and len(await self.foreign.subjects(OPEN)) < self.count // 3:  # noqa: ASYNC110
             await asyncio.sleep(0.005)
         await self.kill("publish", OPEN)
@@ -79,11 +79,11 @@ class Siege:
         while await self._waiting():
             self.failures["publish"] += 1
             await asyncio.sleep(0.9)
-            self.office.clock.advance(hours=30)
-            await self.office.queues.work()
+            self.harness.clock.advance(hours=30)
+            await self.harness.queues.work()
 
     async def _waiting(self) -> int:
-        rows = await self.office.store.list_outbox(topic="hold.queue", state=OutboxState.waiting, limit=1)
+        rows = await self.harness.store.list_outbox(topic="hold.queue", state=OutboxState.waiting, limit=1)
         return len(rows)
 
     async def complete(self) -> None:
@@ -117,8 +117,8 @@ class Siege:
 
     async def _receive(self, taken: Counter[str]) -> None:
         dropped = set(self.holds[::3])
-        async for found in self.office.transport.receive():
-            assert await self.office.queues.relay.taken(found) == (Ack.ack, "")
+        async for found in self.harness.transport.receive():
+            assert await self.harness.queues.relay.taken(found) == (Ack.ack, "")
             (hold,) = (each for each in self.holds if each.encode() in found.body)
             taken[hold] += 1
             if hold not in dropped or taken[hold] > 1:
@@ -153,9 +153,9 @@ async def _round(tmp_path: Path, cluster: NatsCluster, count: int, kills: tuple[
     client = await nats.connect(cluster.addresses, max_reconnect_attempts=-1, reconnect_time_wait=0)
     try:
         async with Holdfast(f"sqlite:{tmp_path / 'q.db'}", clock=clock, queues=settings) as hf:
-            office = NatsOffice(hf, await hf.queues(), await hf.open(), clock)
-            await _ready(office)
-            siege = Siege(cluster, office, Foreign(client), count)
+            harness = NatsOffice(hf, await hf.queues(), await hf.open(), clock)
+            await _ready(harness)
+            siege = Siege(cluster, harness, Foreign(client), count)
             siege.kills = kills
             taken = await _played(siege)
             await _judge(siege, taken)
@@ -164,11 +164,11 @@ async def _round(tmp_path: Path, cluster: NatsCluster, count: int, kills: tuple[
     return siege
 
 
-async def _ready(office: NatsOffice) -> None:
+async def _ready(harness: NatsOffice) -> None:
     async with asyncio.timeout(HANG):
         while True:
             try:
-                await office.transport.jetstream()
+                await harness.transport.jetstream()
                 return
             except TransportError:
                 await asyncio.sleep(0.1)
@@ -192,17 +192,17 @@ async def _played(siege: Siege) -> Counter[str]:
 
 
 async def _judge(siege: Siege, taken: Counter[str]) -> None:
-    office = siege.office
+    harness = siege.harness
     assert tuple(siege.killed) == siege.kills
     assert set(taken) == set(siege.holds)
     actions = Counter(
-        row.hold for row in await office.store.audit("default", limit=100_000) if row.action == "resolved"
+        row.hold for row in await harness.store.audit("default", limit=100_000) if row.action == "resolved"
     )
     assert {actions[hold] for hold in siege.holds} == {1}
     for hold in siege.holds:
-        assert (await office.hold(hold)).status is HoldStatus.resolved
+        assert (await harness.hold(hold)).status is HoldStatus.resolved
     async with asyncio.timeout(60):
         while await siege.foreign.subjects(OPEN):
-            office.clock.advance(hours=2)
-            await office.queues.work()
+            harness.clock.advance(hours=2)
+            await harness.queues.work()
             await asyncio.sleep(0.05)

@@ -19,7 +19,7 @@ from holdfast.types.ids import new_id
 from holdfast.types.queue_message import MessageFilter, MessageState
 from holdfast.types.status import HoldStatus
 from tests.queues.test_nats import Foreign, foreign, nats_server  # noqa: F401  # fixtures
-from tests.queues.test_nats_story import NatsOffice, bound_to, event, office, own_server, until  # noqa: F401
+from tests.queues.test_nats_story import NatsOffice, bound_to, event, harness, own_server, until  # noqa: F401
 from tests.services.nats import DEAD, OPEN, NatsServer
 
 pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("nats")]
@@ -27,14 +27,14 @@ pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("nats")]
 
 @pytest.mark.covers("QU-24", "PLATFORM-BAD-02")
 async def test_reconciler_applies_no_completion_that_names_another_hold(
-    office: NatsOffice,  # noqa: F811
+    harness: NatsOffice,  # noqa: F811
     foreign: Foreign,  # noqa: F811
 ) -> None:
-    mine, other = await office.published(), await office.asks(queue=None)
+    mine, other = await harness.published(), await harness.asks(queue=None)
     await foreign.js.publish(f"hf.done.default.{mine.id}", event(other.id))
-    await office.queues.reconcile()
-    assert (await office.hold(other.id)).status is HoldStatus.pending
-    assert (await office.hold(mine.id)).status is HoldStatus.pending
+    await harness.queues.reconcile()
+    assert (await harness.hold(other.id)).status is HoldStatus.pending
+    assert (await harness.hold(mine.id)).status is HoldStatus.pending
 
 
 @pytest.mark.covers("QU-24", "PLATFORM-BAD-02")
@@ -61,97 +61,97 @@ BROKEN = (b"\xff", b"[1]", b'{"type": "scaiqueue.message.completed"}', b"[" * 10
 @pytest.mark.covers("QU-24", "PLATFORM-BAD-02")
 @pytest.mark.parametrize("body", BROKEN, ids=["bytes", "list", "empty", "deep"])
 async def test_broken_completion_of_one_hold_does_not_stop_the_reconciler(
-    office: NatsOffice,  # noqa: F811
+    harness: NatsOffice,  # noqa: F811
     foreign: Foreign,  # noqa: F811
     body: bytes,
 ) -> None:
-    broken, gone = await office.published(), await office.published()
+    broken, gone = await harness.published(), await harness.published()
     await foreign.js.publish(f"hf.done.default.{broken.id}", body)
     await foreign.js.purge_stream(OPEN)
-    found = await office.queues.reconcile()
+    found = await harness.queues.reconcile()
     assert found.holds == 2
     assert any(each.endswith(str(gone.message_id)) for each in await foreign.subjects(OPEN))
 
 
 @pytest.mark.covers("QU-24", "PLATFORM-BAD-02")
 async def test_completion_by_a_person_who_may_not_decide_does_not_stop_the_reconciler(
-    office: NatsOffice,  # noqa: F811
+    harness: NatsOffice,  # noqa: F811
     foreign: Foreign,  # noqa: F811
 ) -> None:
-    asked = await office.published(approval={"mode": "quorum", "need": 2, "of": ["user:a@x", "user:b@x"]})
-    gone = await office.published()
+    asked = await harness.published(approval={"mode": "quorum", "need": 2, "of": ["user:a@x", "user:b@x"]})
+    gone = await harness.published()
     await foreign.js.publish(f"hf.done.default.{asked.id}", event(asked.id))
     await foreign.js.purge_stream(OPEN)
-    await office.queues.reconcile()
+    await harness.queues.reconcile()
     assert any(each.endswith(str(gone.message_id)) for each in await foreign.subjects(OPEN))
 
 
 @pytest.mark.covers("QU-21", "PLATFORM-BAD-02")
 @pytest.mark.parametrize("depth", [5_000, 100_000])
 async def test_deeply_nested_message_is_a_dead_letter(
-    office: NatsOffice,  # noqa: F811
+    harness: NatsOffice,  # noqa: F811
     foreign: Foreign,  # noqa: F811
     depth: int,
 ) -> None:
-    await office.transport.jetstream()
+    await harness.transport.jetstream()
     nested = b"[" * depth + b"]" * depth
     body = b'{"id": "deep", "payload": ' + nested + b"}"
     await foreign.js.publish("hf.in.default.support.reviews.deep", body)
-    assert await office.delivered() is Ack.reject
+    assert await harness.delivered() is Ack.reject
 
 
 @pytest.mark.covers("QU-21", "PLATFORM-BAD-02")
 async def test_largest_message_that_cannot_be_read_is_a_dead_letter(
-    office: NatsOffice,  # noqa: F811
+    harness: NatsOffice,  # noqa: F811
     foreign: Foreign,  # noqa: F811
 ) -> None:
-    hold = await office.published()
+    hold = await harness.published()
     await foreign.js.publish("hf.done.default.big", b"x" * foreign.client.max_payload)
-    assert await office.delivered() is Ack.reject
+    assert await harness.delivered() is Ack.reject
     assert await foreign.subjects(DEAD) == ["hf.dead.done.default.big"]
     await foreign.js.publish(f"hf.done.default.{hold.id}", event(hold.id))
-    assert await office.delivered() is Ack.ack
-    assert (await office.hold(hold.id)).status is HoldStatus.resolved
+    assert await harness.delivered() is Ack.ack
+    assert (await harness.hold(hold.id)).status is HoldStatus.resolved
 
 
 @pytest.mark.covers("QU-21", "PLATFORM-BAD-02")
 async def test_producer_decides_no_hold_and_completer_publishes_no_message(
-    office: NatsOffice,  # noqa: F811
+    harness: NatsOffice,  # noqa: F811
     foreign: Foreign,  # noqa: F811
 ) -> None:
-    hold = await office.published()
-    before = await office.store.list_messages(MessageFilter())
+    hold = await harness.published()
+    before = await harness.store.list_messages(MessageFilter())
     await foreign.js.publish("hf.in.default.support.reviews.x", event(hold.id))
-    assert await office.delivered() is Ack.reject
-    assert (await office.hold(hold.id)).status is HoldStatus.pending
+    assert await harness.delivered() is Ack.reject
+    assert (await harness.hold(hold.id)).status is HoldStatus.pending
     await foreign.js.publish("hf.done.default.y", b'{"id": "y", "payload": {"pay": 1}}')
-    assert await office.delivered() is Ack.reject
-    after = await office.store.list_messages(MessageFilter())
+    assert await harness.delivered() is Ack.reject
+    after = await harness.store.list_messages(MessageFilter())
     assert [row for row in after if row.type != "rejected"] == before
     assert [row.state for row in after if row.type == "rejected"] == [MessageState.dead] * 2
 
 
 @pytest.mark.covers("QU-25", "PLATFORM-BAD-02")
 async def test_early_completion_that_is_forbidden_does_not_stop_the_others(
-    office: NatsOffice,  # noqa: F811
+    harness: NatsOffice,  # noqa: F811
     foreign: Foreign,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    await office.transport.jetstream()
-    hold = await office.asks(approval={"mode": "quorum", "need": 2, "of": ["user:a@x", "user:b@x"]})
+    await harness.transport.jetstream()
+    hold = await harness.asks(approval={"mode": "quorum", "need": 2, "of": ["user:a@x", "user:b@x"]})
     await foreign.js.publish(f"hf.done.default.{hold.id}", event(hold.id))
 
     async def none(*_given: Any) -> None:
         return None
 
     with monkeypatch.context() as patch:
-        patch.setattr(office.store, "hold", none)
-        assert await office.delivered() is Ack.ack
-    other = await office.asks()
-    found = await office.queues.reconcile()
+        patch.setattr(harness.store, "hold", none)
+        assert await harness.delivered() is Ack.ack
+    other = await harness.asks()
+    found = await harness.queues.reconcile()
     assert found.holds == 2
     places = [each.rpartition(".")[2] for each in await foreign.subjects(OPEN)]
-    assert {(await office.hold(each.id)).message_id for each in (hold, other)} == set(places)
+    assert {(await harness.hold(each.id)).message_id for each in (hold, other)} == set(places)
 
 
 @pytest.mark.covers("QU-20", "PLATFORM-BAD-02")
@@ -198,14 +198,14 @@ async def test_broker_that_comes_back_empty_is_filled_again(tmp_path: Path, own_
     ids=lambda each: next(iter(each)),
 )
 async def test_odd_fields_never_stop_the_receiver(
-    office: NatsOffice,  # noqa: F811
+    harness: NatsOffice,  # noqa: F811
     foreign: Foreign,  # noqa: F811
     changed: dict[str, Any],
 ) -> None:
-    hold = await office.published()
+    hold = await harness.published()
     body = msgspec.json.decode(event(hold.id))
     (body if "id" in changed else body["data"]).update(changed)
     await foreign.js.publish(f"hf.done.default.{new_id()}", msgspec.json.encode(body))
-    how = await office.delivered()
+    how = await harness.delivered()
     assert how in (Ack.ack, Ack.reject)
-    assert (await office.hold(hold.id)).resolved_by in (None, "user:dana@acme", "system:queue")
+    assert (await harness.hold(hold.id)).resolved_by in (None, "user:dana@acme", "system:queue")

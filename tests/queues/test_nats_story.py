@@ -25,7 +25,7 @@ from holdfast.types.queue_message import COMPLETED_EVENT, REJECTED, MessageFilte
 from holdfast.types.status import HoldStatus
 from tests.deadlines import HANG
 from tests.holds.notify.servers import Certificate
-from tests.queues.conftest import DANA, PLACE, Office
+from tests.queues.conftest import DANA, PLACE, Harness
 from tests.queues.test_nats import Foreign, foreign, nats_server  # noqa: F401  # fixtures
 from tests.services.nats import DEAD, DONE, INBOUND, OPEN, NatsServer, require_binary
 
@@ -42,7 +42,7 @@ def event(hold: str, decision: str = "approve", **more: Any) -> bytes:
     return msgspec.json.encode({"id": f"e-{hold}", "type": COMPLETED_EVENT, "data": data, **more})
 
 
-class NatsOffice(Office):
+class NatsOffice(Harness):
     @property
     def transport(self) -> NatsTransport:
         found = self.queues.relay._named("nats")  # pyright: ignore[reportPrivateUsage]
@@ -63,7 +63,7 @@ class NatsOffice(Office):
 
 
 @pytest.fixture
-async def office(
+async def harness(
     tmp_path: Path,
     nats_server: NatsServer,  # noqa: F811
     foreign: Foreign,  # noqa: F811
@@ -158,64 +158,64 @@ async def _none(found: Any) -> bool:
 
 @pytest.mark.covers("QU-21", "QB-4", "QB-10")
 async def test_completion_is_delivered_again_until_it_is_committed_and_applied_once(
-    office: NatsOffice,
+    harness: NatsOffice,
     foreign: Foreign,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    hold = await office.published()
+    hold = await harness.published()
     await foreign.js.publish(f"hf.done.default.{hold.id}", event(hold.id))
     # Before the consumer is made. Only here: on a busy machine a second is short.
-    office.transport.settings = msgspec.structs.replace(office.transport.settings, ack_wait="1s")
+    harness.transport.settings = msgspec.structs.replace(harness.transport.settings, ack_wait="1s")
 
     async def busy(*_given: Any, **_more: Any) -> Any:
         raise StoreBusyError("locked")
 
     with monkeypatch.context() as patch:
-        patch.setattr(office.store, "hold", busy)
-        assert await office.delivered() is Ack.retry
+        patch.setattr(harness.store, "hold", busy)
+        assert await harness.delivered() is Ack.retry
     # Committed, and the process dies before the acknowledgement.
-    lost = await next_of(office.transport)
-    assert await office.queues.relay.taken(lost) == (Ack.ack, "")
-    assert (await office.hold(hold.id)).resolved_by == DANA.id
-    assert await office.delivered() is Ack.ack
-    assert (await office.actions(hold.id)).count("resolved") == 1
+    lost = await next_of(harness.transport)
+    assert await harness.queues.relay.taken(lost) == (Ack.ack, "")
+    assert (await harness.hold(hold.id)).resolved_by == DANA.id
+    assert await harness.delivered() is Ack.ack
+    assert (await harness.actions(hold.id)).count("resolved") == 1
 
 
 @pytest.mark.covers("QU-21", "QB-7", "PLATFORM-BAD-02")
 async def test_foreign_tenant_unreadable_and_decided_apply_nothing(
-    office: NatsOffice,
+    harness: NatsOffice,
     foreign: Foreign,  # noqa: F811
 ) -> None:
-    hold = await office.published()
+    hold = await harness.published()
     await foreign.js.publish(f"hf.done.acme.{hold.id}", event(hold.id))
     await foreign.js.publish("hf.done.default.a", event(hold.id, tenant="acme"))
-    assert await office.delivered() is Ack.reject
-    assert "foreign_completion" in await office.actions(None)
+    assert await harness.delivered() is Ack.reject
+    assert "foreign_completion" in await harness.actions(None)
     await foreign.js.publish("hf.done.default.b", b"\xff\x00")
-    assert await office.delivered() is Ack.reject
+    assert await harness.delivered() is Ack.reject
     await foreign.js.publish(f"hf.done.default.{hold.id}", event(hold.id, "perhaps"))
-    assert await office.delivered() is Ack.reject
+    assert await harness.delivered() is Ack.reject
     assert set(await foreign.subjects(DEAD)) == {
         f"hf.dead.done.default.{each}" for each in ("a", "b", hold.id)
     }
-    assert (await office.hold(hold.id)).status is HoldStatus.pending
+    assert (await harness.hold(hold.id)).status is HoldStatus.pending
     # The corrected one takes the subject; a second decision comes too late.
     await foreign.js.publish(f"hf.done.default.{hold.id}", event(hold.id))
-    assert await office.delivered() is Ack.ack
+    assert await harness.delivered() is Ack.ack
     await foreign.js.publish(f"hf.done.default.{hold.id}.second", event(hold.id, "reject", id="e2"))
-    assert await office.delivered() is Ack.ack
-    after = await office.hold(hold.id)
+    assert await harness.delivered() is Ack.ack
+    after = await harness.hold(hold.id)
     assert msgspec.json.decode(after.resolution or b"")["decision"] == "approve"
 
 
 @pytest.mark.covers("QU-21", "QB-7", "PLATFORM-BAD-02")
 async def test_what_no_queue_receives_is_rejected_and_shown(
-    office: NatsOffice,
+    harness: NatsOffice,
     foreign: Foreign,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(nats_transport, "LOOK", 0.05)
-    hold = await office.published()
+    hold = await harness.published()
     sent = {
         f"hf.done.acme.{hold.id}": event(hold.id),
         "hf.in.acme.support.reviews.ext-3": b'{"id": "ext-3", "payload": 1}',
@@ -224,79 +224,79 @@ async def test_what_no_queue_receives_is_rejected_and_shown(
     for subject, body in sent.items():
         await foreign.js.publish(subject, body)
     for _ in sent:
-        assert await office.delivered() is Ack.reject
+        assert await harness.delivered() is Ack.reject
     assert set(await foreign.subjects(DEAD)) == {f"hf.dead.{each.removeprefix('hf.')}" for each in sent}
     assert await foreign.subjects(DONE) == await foreign.subjects(INBOUND) == []
-    assert "foreign_completion" in await office.actions(None)
-    assert (await office.hold(hold.id)).status is HoldStatus.pending
-    rejected = await office.store.list_messages(MessageFilter(type=REJECTED), limit=10)
+    assert "foreign_completion" in await harness.actions(None)
+    assert (await harness.hold(hold.id)).status is HoldStatus.pending
+    rejected = await harness.store.list_messages(MessageFilter(type=REJECTED), limit=10)
     assert any("hf.in.default.support.nosuch.ext-4" in (each.error or "") for each in rejected)
 
 
 @pytest.mark.covers("QU-21", "PLATFORM-BAD-02")
 async def test_broker_decides_only_holds_that_ask_in_a_queue_that_receives_from_it(
-    office: NatsOffice,
+    harness: NatsOffice,
     foreign: Foreign,  # noqa: F811
 ) -> None:
-    await office.transport.jetstream()
-    asked = [await office.asks(queue=queue) for queue in (None, "finance/payments")]
+    await harness.transport.jetstream()
+    asked = [await harness.asks(queue=queue) for queue in (None, "finance/payments")]
     for hold in asked:
         await foreign.js.publish(f"hf.done.default.{hold.id}", event(hold.id))
-        assert await office.delivered() is Ack.reject
-        assert (await office.hold(hold.id)).status is HoldStatus.pending
-        assert (await office.actions(hold.id)).count("unbound_completion") == 1
+        assert await harness.delivered() is Ack.reject
+        assert (await harness.hold(hold.id)).status is HoldStatus.pending
+        assert (await harness.actions(hold.id)).count("unbound_completion") == 1
     for queue, state in (("tasks", MessageState.ready), ("reviews", MessageState.completed)):
-        row = await office.queues.publish("support", queue, {"n": 1}, id=queue)
+        row = await harness.queues.publish("support", queue, {"n": 1}, id=queue)
         body = msgspec.json.decode(event(row.id))
         body["data"]["message_id"] = row.id
         await foreign.js.publish(f"hf.done.default.{row.id}", msgspec.json.encode(body))
-        assert await office.delivered() is (Ack.ack if queue == "reviews" else Ack.reject)
-        assert (await office.queues.get("support", queue, row.id)).state is state
+        assert await harness.delivered() is (Ack.ack if queue == "reviews" else Ack.reject)
+        assert (await harness.queues.get("support", queue, row.id)).state is state
 
 
 @pytest.mark.covers("QU-20", "QU-21")
 async def test_foreign_producer_publishes_to_a_queue(
-    office: NatsOffice,
+    harness: NatsOffice,
     foreign: Foreign,  # noqa: F811
 ) -> None:
-    await office.transport.jetstream()
+    await harness.transport.jetstream()
     body = msgspec.json.encode({"id": "order-7", "payload": {"order": 7}, "priority": "high"})
     for _ in range(2):
         await foreign.js.publish("hf.in.default.support.reviews.order-7", body)
-        assert await office.delivered() is Ack.ack
+        assert await harness.delivered() is Ack.ack
         # Acknowledged, it is deleted: its subject is free again.
         await until(lambda: _none(foreign.subjects(INBOUND)))
-    (row,) = await office.store.list_messages(MessageFilter())
+    (row,) = await harness.store.list_messages(MessageFilter())
     assert (row.id, row.priority, row.tenant) == ("order-7", "high", "default")
 
 
 @pytest.mark.covers("QU-24")
 async def test_reconciler_finds_the_completion_that_a_restored_store_has_lost(
-    office: NatsOffice,
+    harness: NatsOffice,
     foreign: Foreign,  # noqa: F811
 ) -> None:
-    done, gone = await office.published(), await office.published()
+    done, gone = await harness.published(), await harness.published()
     await foreign.js.publish(f"hf.done.default.{done.id}", event(done.id))
     await foreign.js.purge_stream(OPEN)
-    found = await office.queues.reconcile()
+    found = await harness.queues.reconcile()
     assert (found.holds, found.published, found.applied) == (2, 1, 1)
-    assert (await office.hold(done.id)).status is HoldStatus.resolved
+    assert (await harness.hold(done.id)).status is HoldStatus.resolved
     (left,) = await foreign.subjects(OPEN)
     assert left.endswith(str(gone.message_id))
 
 
 @pytest.mark.covers("QU-24")
 async def test_reconciler_publishes_lost_messages_for_machines_again(
-    office: NatsOffice,
+    harness: NatsOffice,
     foreign: Foreign,  # noqa: F811
 ) -> None:
     for name in ("one", "two"):
-        await office.queues.publish("support", "reviews", {"name": name}, id=f"task-{name}")
-    await office.queues.work()
+        await harness.queues.publish("support", "reviews", {"name": name}, id=f"task-{name}")
+    await harness.queues.work()
     assert len(await foreign.subjects(OPEN)) == 2
-    assert (await office.queues.reconcile()).published == 0
+    assert (await harness.queues.reconcile()).published == 0
     await foreign.js.purge_stream(OPEN)
-    assert (await office.queues.reconcile()).published == 2
+    assert (await harness.queues.reconcile()).published == 2
     assert {each.rpartition(".")[2] for each in await foreign.subjects(OPEN)} == {"task-one", "task-two"}
 
 
@@ -307,38 +307,38 @@ async def test_broker_that_is_killed_loses_no_review_and_no_completion(
     clock = FakeClock()
     settings = bound_to(own_server, timeout="1s")
     async with Holdfast(f"sqlite:{tmp_path / 'q.db'}", clock=clock, queues=settings) as hf:
-        office = NatsOffice(hf, await hf.queues(), await hf.open(), clock)
-        first = await office.published()
+        harness = NatsOffice(hf, await hf.queues(), await hf.open(), clock)
+        first = await harness.published()
         client = await nats.connect(own_server.address)
         await client.jetstream().publish(f"hf.done.default.{first.id}", event(first.id))
         await client.close()
         own_server.stop()
-        second = await office.asks()
-        await office.queues.work()
+        second = await harness.asks()
+        await harness.queues.work()
         (waiting,) = [
             each
-            for each in await office.store.list_outbox(topic="hold.queue")
+            for each in await harness.store.list_outbox(topic="hold.queue")
             if each.state is OutboxState.waiting
         ]
         assert waiting.hold == second.id
         # The row can be worked on meanwhile.
-        mine = await office.queues.publish(*PLACE, {"n": 1}, id="m1")
+        mine = await harness.queues.publish(*PLACE, {"n": 1}, id="m1")
         assert mine.state is MessageState.ready
         own_server.start()
 
         async def sent() -> bool:
             clock.advance(minutes=10)
-            await office.queues.work()
-            rows = await office.store.list_outbox(limit=50)
+            await harness.queues.work()
+            rows = await harness.store.list_outbox(limit=50)
             return all(each.state is OutboxState.done for each in rows if "queue" in each.topic)
 
         await until(sent)
-        assert await office.delivered() is Ack.ack
-        assert (await office.hold(first.id)).status is HoldStatus.resolved
+        assert await harness.delivered() is Ack.ack
+        assert (await harness.hold(first.id)).status is HoldStatus.resolved
         client = await nats.connect(own_server.address)
         found = await Foreign(client).subjects(OPEN)
         await client.close()
-        rows = await office.store.list_messages(MessageFilter(states=(MessageState.ready,)))
+        rows = await harness.store.list_messages(MessageFilter(states=(MessageState.ready,)))
         assert {each.rpartition(".")[2] for each in found} - {str(first.message_id)} == {
             row.id for row in rows if row.id != first.message_id
         }
@@ -351,11 +351,11 @@ async def test_broker_that_is_away_from_the_start_stops_nothing(tmp_path: Path, 
     settings = bound_to(away, user="holdfast", password="hunter2")
     clock = FakeClock()
     async with Holdfast(f"sqlite:{tmp_path / 'q.db'}", clock=clock, queues=settings) as hf:
-        office = NatsOffice(hf, await hf.queues(), await hf.open(), clock)
-        hold = await office.asks()
-        row = await office.claimed(hold)
-        await office.queues.complete(DANA, *PLACE, row.id, row.claim_token, {"decision": "approve"})
-        assert (await office.hold(hold.id)).status is HoldStatus.resolved
+        harness = NatsOffice(hf, await hf.queues(), await hf.open(), clock)
+        hold = await harness.asks()
+        row = await harness.claimed(hold)
+        await harness.queues.complete(DANA, *PLACE, row.id, row.claim_token, {"decision": "approve"})
+        assert (await harness.hold(hold.id)).status is HoldStatus.resolved
         assert "no NATS server can be reached" in caplog.text
         assert "hunter2" not in caplog.text
 

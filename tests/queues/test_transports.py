@@ -21,7 +21,7 @@ from holdfast.types.outbox import OutboxState
 from holdfast.types.queue_message import MessageFilter, MessageState
 from holdfast.types.status import HoldStatus
 from tests.deadlines import HANG
-from tests.queues.conftest import DANA, PLACE, Office, anybody
+from tests.queues.conftest import DANA, PLACE, Harness, anybody
 
 pytestmark = pytest.mark.anyio
 
@@ -49,7 +49,7 @@ class TestMemoryTransport(TransportSuite):
     pass
 
 
-class Bound(Office):
+class Bound(Harness):
     broker: MemoryTransport
 
     async def delivered(self) -> Ack:
@@ -78,10 +78,10 @@ async def bound(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Bound]:
         queues={"support/reviews": QueueSpec(backend="broker")}, backends={"broker": {"kind": "memory"}}
     )
     async with Holdfast(f"sqlite:{tmp_path / 'q.db'}", clock=clock, queues=settings) as hf:
-        office = Bound(hf, await hf.queues(), await hf.open(), clock)
-        office.queues.relay._named("broker")  # pyright: ignore[reportPrivateUsage]
-        office.broker = made[0]
-        yield office
+        harness = Bound(hf, await hf.queues(), await hf.open(), clock)
+        harness.queues.relay._named("broker")  # pyright: ignore[reportPrivateUsage]
+        harness.broker = made[0]
+        yield harness
 
 
 @pytest.mark.covers("QU-20")

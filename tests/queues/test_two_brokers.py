@@ -20,7 +20,7 @@ from holdfast.types.hold import HoldRow
 from holdfast.types.ids import new_id
 from holdfast.types.queue_message import MessageRow, MessageState
 from holdfast.types.status import HoldStatus
-from tests.queues.conftest import Office
+from tests.queues.conftest import Harness
 from tests.queues.test_nats import Foreign, foreign, nats_server  # noqa: F401  # fixtures
 from tests.queues.test_nats_story import event, own_server  # noqa: F401
 from tests.services.nats import DEAD, NatsServer
@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.xdist_group("nats")]
 MINE, THEIRS, LOCAL = "support/reviews", "vendor/reviews", "support/local"
 
 
-class Brokers(Office):
+class Brokers(Harness):
     """`support/reviews` is bound to the broker `inner`, `vendor/reviews` to `outer`."""
 
     clients: dict[str, Foreign]

@@ -25,13 +25,13 @@ def mounted(server: WebServer, page: Page) -> Iterator[str]:
     assert child.stdout is not None
     try:
         said = json.loads(child.stdout.readline())
-        desk = f"{said['address']}/desk"
+        harness = f"{said['address']}/desk"
         page.wait_for_load_state("networkidle")
         page.goto("about:blank")
         # A sign-in ends the session that the browser had; the fixture still needs it.
         page.context.clear_cookies()
-        page.goto(f"{desk}/sign-in?code={said['code']}")
-        yield desk
+        page.goto(f"{harness}/sign-in?code={said['code']}")
+        yield harness
         page.wait_for_load_state("networkidle")
         page.goto("about:blank")  # its requests end before its server does
     finally:

@@ -202,19 +202,19 @@ def test_the_app_works_below_a_path_prefix(
     server: WebServer, hold: dict[str, Any], open_page: Opener
 ) -> None:
     page = open_page("/settings")
-    with mounted(server, page) as desk:
-        page.goto(f"{desk}/")
-        expect(page).to_have_url(f"{desk}/inbox/mine")
+    with mounted(server, page) as address:
+        page.goto(f"{address}/")
+        expect(page).to_have_url(f"{address}/inbox/mine")
         expect(page.get_by_text("Live", exact=True)).to_be_visible()
         page.locator(".row").first.click()
-        expect(page).to_have_url(re.compile(f"^{re.escape(desk)}/inbox/mine/"))
+        expect(page).to_have_url(re.compile(f"^{re.escape(address)}/inbox/mine/"))
         page.reload()
         expect(page.get_by_role("main").get_by_text("<script>alert(1)</script>").first).to_be_visible()
         page.get_by_role("link", name="Flows", exact=True).click()
         page.get_by_role("link", name=NAME, exact=True).click()
-        expect(page).to_have_url(re.compile(f"^{re.escape(desk)}/flows/"))
+        expect(page).to_have_url(re.compile(f"^{re.escape(address)}/flows/"))
         page.reload()
         expect(page.get_by_role("heading", name=NAME)).to_be_visible()
         page.go_back()
-        expect(page).to_have_url(f"{desk}/flows")
+        expect(page).to_have_url(f"{address}/flows")
         expect(page.get_by_role("link", name=NAME, exact=True)).to_be_visible()

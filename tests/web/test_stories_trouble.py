@@ -186,9 +186,9 @@ def test_a_question_is_decided_on_a_phone(server: WebServer, browser: Browser, s
 def test_a_question_is_decided_below_a_path_prefix(server: WebServer, open_page: Opener) -> None:
     hold = server.claim("prefix-1")
     page = open_page("/settings")
-    with mounted(server, page) as desk:
-        page.goto(f"{desk}/holds/{hold['id']}")
-        expect(page).to_have_url(f"{desk}/inbox/all/{hold['id']}")
+    with mounted(server, page) as harness:
+        page.goto(f"{harness}/holds/{hold['id']}")
+        expect(page).to_have_url(f"{harness}/inbox/all/{hold['id']}")
         expect(page.locator(".live")).to_have_text("Live")
         fill(page, "360.00")
         expect(page.get_by_text("Draft saved")).to_be_visible()
@@ -197,7 +197,7 @@ def test_a_question_is_decided_below_a_path_prefix(server: WebServer, open_page:
         page.keyboard.press("Enter")
         expect(page.locator(".toast")).to_contain_text("Refund")
         # Its worker is the other server's; the page hears of it.
-        page.goto(f"{desk}/runs/{hold['run']}")
+        page.goto(f"{harness}/runs/{hold['run']}")
         expect(page.get_by_text("Completed", exact=True)).to_be_visible()
     expect_resumed(server, hold, "360.00")
 

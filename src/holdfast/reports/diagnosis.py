@@ -14,9 +14,8 @@ from holdfast.runs.engine_report import is_of_engine
 from holdfast.runs.history.story_loader import load_story
 from holdfast.runs.run_view import ShownRun, shown_run
 from holdfast.runs.unserved import how_to_get, needs_of
-from holdfast.types.clock import iso
 from holdfast.types.hold import MACHINE_WAITS, HoldRow
-from holdfast.types.human_time import human_duration
+from holdfast.types.human_time import clock_time, human_duration
 from holdfast.types.status import RunStatus
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ async def diagnose(service: RunService, run: str, *, tenant: str | None = None) 
     return Diagnosis(
         run=row.id,
         flow=row.flow,
-        status=shown.label + (f" until {iso(shown.wakes_at)}" if shown.wakes_at else ""),
+        status=shown.label + (f" until {clock_time(shown.wakes_at)}" if shown.wakes_at else ""),
         where=tuple(_place(visit, now) for visit in at[-3:]),
         why=why,
         output=_output(failed) if failed is not None and shown.status is RunStatus.failed else (),
@@ -137,7 +136,7 @@ def _machine_reason(
         pauses = [wait for visit in open_ for wait in visit.waits if wait.until is None]
         retries = any(wait.kind == "retry" for wait in pauses)
         what = "an attempt failed, and the next one begins" if retries else "it sleeps, and wakes up"
-        return f"{what} at {iso(row.wakes_at or now)}", []
+        return f"{what} at {clock_time(row.wakes_at or now)}", []
     if row.status is RunStatus.running:
         return f"worker {row.worker} runs it", [f"holdfast show {name} --timeline    # where it is now"]
     if row.status is RunStatus.pending:

@@ -164,7 +164,7 @@ async def test_only_who_may_decide_an_open_hold_attaches_and_only_who_may_see_it
 @pytest.mark.covers("HOLD-SEC-14")
 async def test_scan_that_refuses_or_breaks_lets_nothing_through(scene: Scene) -> None:
     row = await asks(scene)
-    office = scene.holds.ctx
+    harness = scene.holds.ctx
 
     async def finds(file: dict[str, Any], content: bytes) -> str | None:
         return "EICAR" if b"virus" in content else None
@@ -172,11 +172,11 @@ async def test_scan_that_refuses_or_breaks_lets_nothing_through(scene: Scene) ->
     def breaks(file: dict[str, Any], content: bytes) -> str | None:
         raise OSError("no scanner")
 
-    office.scan = finds
+    harness.scan = finds
     with pytest.raises(FormInvalidError, match="refused by the scan: EICAR"):
         await scene.holds.attach(DANA, row.id, "contract", "contract.pdf", PDF + b"virus")
     assert await scene.holds.attach(DANA, row.id, "contract", "contract.pdf", PDF)
-    office.scan = breaks
+    harness.scan = breaks
     with pytest.raises(FormInvalidError, match="could not be scanned"):
         await scene.holds.attach(DANA, row.id, "contract", "other.pdf", PDF)
 

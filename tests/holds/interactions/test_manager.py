@@ -48,30 +48,30 @@ async def test_a_request_outlives_a_caller_who_asked(tmp_path: Path, clock: Fake
         asked = await Interactions(hf).request(approval("Pay?", agent="bot"), id="pay-1")
         assert await Interactions(hf).answer("pay-1") is None
     async with Holdfast(f"sqlite:{tmp_path / 'i.db'}", clock=clock) as hf:
-        desk = Interactions(hf)
-        (row,) = await desk.pending()
+        interactions = Interactions(hf)
+        (row,) = await interactions.pending()
         assert (row.id, row.prompt, row.tags) == (asked.hold, "Pay?", ("request:pay-1",))
         await decide(hf, asked.hold, "approve", instructions="today")
-        found: Any = await desk.answer("pay-1")
+        found: Any = await interactions.answer("pay-1")
         assert (found.approved, found.instructions, found.decided_by) == (True, "today", "user:dana")
-        assert await desk.answer("pay-1") == found
-        assert await desk.pending() == []
+        assert await interactions.answer("pay-1") == found
+        assert await interactions.pending() == []
 
 
 @pytest.mark.covers("G-46")
 async def test_an_id_is_used_once(hf: Holdfast) -> None:
-    desk = Interactions(hf)
-    first = await desk.request(approval("Pay?"), id="pay-1")
+    interactions = Interactions(hf)
+    first = await interactions.request(approval("Pay?"), id="pay-1")
     for question in (approval("Pay?"), review("x")):
         with pytest.raises(RequestExistsError):
-            await desk.request(question, id="pay-1")
-    assert [row.id for row in await desk.pending()] == [first.hold]
+            await interactions.request(question, id="pay-1")
+    assert [row.id for row in await interactions.pending()] == [first.hold]
     # Of two at the same moment, one is asked.
     outcomes: list[str] = []
 
     async def ask() -> None:
         try:
-            outcomes.append((await desk.request(approval("Pay?"), id="pay-2")).hold)
+            outcomes.append((await interactions.request(approval("Pay?"), id="pay-2")).hold)
         except RequestExistsError:
             outcomes.append("")
 
@@ -85,39 +85,39 @@ async def test_an_id_is_used_once(hf: Holdfast) -> None:
 
 @pytest.mark.covers("G-46")
 async def test_no_more_are_open_than_may_be(hf: Holdfast) -> None:
-    desk = Interactions(hf, max_pending={"approval": 2})
-    first = await desk.request(approval("1"))
-    await desk.request(approval("2"))
+    interactions = Interactions(hf, max_pending={"approval": 2})
+    first = await interactions.request(approval("1"))
+    await interactions.request(approval("2"))
     with pytest.raises(TooManyPendingError):
-        await desk.request(approval("3"))
-    await desk.request(clarification("4"))
+        await interactions.request(approval("3"))
+    await interactions.request(clarification("4"))
     await decide(hf, first.hold, "approve")
-    await desk.request(approval("3"))
+    await interactions.request(approval("3"))
 
 
 @pytest.mark.covers("G-46")
 async def test_pending_lists_by_kind_and_those_of_flows_too(hf: Holdfast) -> None:
-    desk = Interactions(hf)
-    await desk.request(approval("1"))
-    await desk.request(clarification("2"))
+    interactions = Interactions(hf)
+    await interactions.request(approval("1"))
+    await interactions.request(clarification("2"))
     flow = Flow("own")
     flow.hold("asks", **approval("3").for_hold())
     flow.hold("plain", prompt="not one of the six", options=["a"])
     await flow.run({}, on=hf)
-    assert [row.prompt for row in await desk.pending()] == ["1", "2", "3"]
-    assert [row.prompt for row in await desk.pending("approval")] == ["1", "3"]
+    assert [row.prompt for row in await interactions.pending()] == ["1", "2", "3"]
+    assert [row.prompt for row in await interactions.pending("approval")] == ["1", "3"]
     assert await Interactions(hf, tenant="other").pending() == []
 
 
 @pytest.mark.covers("G-46")
 async def test_a_cancel_tells_a_caller_who_waits(hf: Holdfast) -> None:
-    desk = Interactions(hf)
-    await desk.request(approval("Pay?"), id="pay-1")
+    interactions = Interactions(hf)
+    await interactions.request(approval("Pay?"), id="pay-1")
     heard: list[str] = []
 
     async def wait() -> None:
         try:
-            await desk.wait("pay-1", poll=0.01)
+            await interactions.wait("pay-1", poll=0.01)
         except HoldCancelledError as error:
             heard.append(str(error))
 
@@ -125,20 +125,20 @@ async def test_a_cancel_tells_a_caller_who_waits(hf: Holdfast) -> None:
         async with anyio.create_task_group() as group:
             group.start_soon(wait)
             await anyio.lowlevel.checkpoint()
-            await desk.cancel("pay-1", "the order is gone")
+            await interactions.cancel("pay-1", "the order is gone")
     assert heard == ["'pay-1' was withdrawn: the order is gone."]
     with pytest.raises(HoldNotFoundError):
-        await desk.cancel("never-asked")
+        await interactions.cancel("never-asked")
 
 
 @pytest.mark.covers("G-46")
 async def test_an_answer_that_comes_is_waited_for(hf: Holdfast) -> None:
-    desk = Interactions(hf)
-    asked = await desk.request(clarification("Which?", options=["a", "b"]))
+    interactions = Interactions(hf)
+    asked = await interactions.request(clarification("Which?", options=["a", "b"]))
     got: list[Any] = []
 
     async def wait() -> None:
-        got.append(await desk.wait(asked.id, poll=0.01))
+        got.append(await interactions.wait(asked.id, poll=0.01))
 
     with anyio.fail_after(HANG):
         async with anyio.create_task_group() as group:
@@ -150,34 +150,34 @@ async def test_an_answer_that_comes_is_waited_for(hf: Holdfast) -> None:
 
 @pytest.mark.covers("G-46")
 async def test_a_request_that_nobody_answers_is_an_error_for_good(hf: Holdfast, clock: FakeClock) -> None:
-    desk = Interactions(hf)
-    await desk.request(approval("Pay?", timeout="1m"), id="pay-1")
+    interactions = Interactions(hf)
+    await interactions.request(approval("Pay?", timeout="1m"), id="pay-1")
     clock.advance(minutes=2)
     for _ in range(2):
         with pytest.raises(HoldExpiredError):
-            await desk.answer("pay-1")
+            await interactions.answer("pay-1")
     # Nobody is asked anew by looking.
-    assert await desk.pending() == []
+    assert await interactions.pending() == []
 
 
 @pytest.mark.covers("G-46", "HOLD-LIFE-14")
 async def test_figures_count_only_what_was_decided(hf: Holdfast, clock: FakeClock) -> None:
-    desk = Interactions(hf)
-    assert (await desk.statistics()).approval_rate is None
-    holds = [(await desk.request(approval(str(n), timeout="1h"))).hold for n in range(5)]
+    interactions = Interactions(hf)
+    assert (await interactions.statistics()).approval_rate is None
+    holds = [(await interactions.request(approval(str(n), timeout="1h"))).hold for n in range(5)]
     clock.advance(seconds=10)
     await decide(hf, holds[0], "approve")
     clock.advance(seconds=10)
     await decide(hf, holds[1], "approve")
     await decide(hf, holds[2], "reject")
     await (await hf.holds()).cancel(operator(), holds[3])
-    refused = await desk.request(approval("5", timeout="1h", auto_reject=True))
+    refused = await interactions.request(approval("5", timeout="1h", auto_reject=True))
     clock.advance(hours=2)
     await (await hf.service()).runtime.sweeper.sweep()
-    await desk.request(escalation("low_confidence", "?"))
-    await desk.request(escalation("safety_concern", "?"))
-    await desk.request(escalation("low_confidence", "?"))
-    found = await desk.statistics()
+    await interactions.request(escalation("low_confidence", "?"))
+    await interactions.request(escalation("safety_concern", "?"))
+    await interactions.request(escalation("low_confidence", "?"))
+    found = await interactions.statistics()
     assert found.approval_rate == pytest.approx(2 / 3)
     assert found.response_ms == pytest.approx((10_000 + 20_000 + 20_000) / 3)
     assert found.total == {"approval": 6, "escalation": 3}
@@ -186,28 +186,28 @@ async def test_figures_count_only_what_was_decided(hf: Holdfast, clock: FakeCloc
     # One failed, one was refused by the system: nobody had answered either.
     assert (found.cancelled, found.timed_out) == (1, 2)
     assert found.escalations_by_reason == {"low_confidence": 2, "safety_concern": 1}
-    assert (await desk.statistics(since=(await hf.open()).now() + 1)).total == {}
+    assert (await interactions.statistics(since=(await hf.open()).now() + 1)).total == {}
     assert refused.hold
 
 
 @pytest.mark.covers("G-46", "HOLD-LIFE-14")
 async def test_feedback_is_found_by_agent_time_and_type(hf: Holdfast, clock: FakeClock) -> None:
-    desk = Interactions(hf)
-    await desk.give_feedback(Feedback(text="wrong", type="correction", agent="bot", importance=5))
+    interactions = Interactions(hf)
+    await interactions.give_feedback(Feedback(text="wrong", type="correction", agent="bot", importance=5))
     clock.advance(hours=1)
     noon = (await hf.open()).now()
-    await desk.give_feedback(Feedback(text="nice", type="praise", aspect="style", agent="bot"))
+    await interactions.give_feedback(Feedback(text="nice", type="praise", aspect="style", agent="bot"))
     clock.advance(seconds=1)
-    await desk.give_feedback(Feedback(text="slow", type="complaint", aspect="speed", agent="other"))
-    assert [f.text for f in await desk.feedback()] == ["slow", "nice", "wrong"]
-    assert [f.text for f in await desk.feedback(agent="bot")] == ["nice", "wrong"]
-    assert [f.text for f in await desk.feedback(since=noon)] == ["slow", "nice"]
-    assert [f.text for f in await desk.feedback(type="correction")] == ["wrong"]
-    assert [f.text for f in await desk.feedback(limit=1)] == ["slow"]
+    await interactions.give_feedback(Feedback(text="slow", type="complaint", aspect="speed", agent="other"))
+    assert [f.text for f in await interactions.feedback()] == ["slow", "nice", "wrong"]
+    assert [f.text for f in await interactions.feedback(agent="bot")] == ["nice", "wrong"]
+    assert [f.text for f in await interactions.feedback(since=noon)] == ["slow", "nice"]
+    assert [f.text for f in await interactions.feedback(type="correction")] == ["wrong"]
+    assert [f.text for f in await interactions.feedback(limit=1)] == ["slow"]
     assert await Interactions(hf, tenant="other").feedback() == []
     for wrong in ({"type": "rant"}, {"aspect": "smell"}, {"importance": 6}):
         with pytest.raises(InputError):
-            await desk.give_feedback(Feedback(text="x", **wrong))
+            await interactions.give_feedback(Feedback(text="x", **wrong))
 
 
 @pytest.mark.covers("G-46")

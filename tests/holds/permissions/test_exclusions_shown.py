@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.api.office import office_of
+from tests.api.harness import harness_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("SAFE-CHECK-16")]
 GROUP = "group:tradrs excludes nobody: the directory does not have it"
@@ -22,22 +22,22 @@ STARTER = "no initiator is excluded, because the starter of the run is not known
 async def test_hold_names_an_excluded_group_that_the_directory_does_not_have(
     exclude: list[str], started_by: str | None, said: list[str]
 ) -> None:
-    async with office_of() as office:
-        hold = await office.asks(
+    async with harness_of() as harness:
+        hold = await harness.asks(
             assignee="group:finance", approval={"exclude": exclude}, started_by=started_by
         )
-        shown = await office.ask("kim-admin", "GET", f"/v1/holds/{hold.id}")
+        shown = await harness.ask("kim-admin", "GET", f"/v1/holds/{hold.id}")
     assert shown["why"] == "; ".join(("flow refund asks group:finance", *said))
 
 
 async def test_hold_says_that_its_question_lacks_a_value_and_is_silent_about_details() -> None:
-    async with office_of() as office:
-        hold = await office.asks(assignee="group:finance", prompt="Pay {{ammount}}?", context={"x": "{{y}}"})
-        shown = await office.ask("kim-admin", "GET", f"/v1/holds/{hold.id}")
+    async with harness_of() as harness:
+        hold = await harness.asks(assignee="group:finance", prompt="Pay {{ammount}}?", context={"x": "{{y}}"})
+        shown = await harness.ask("kim-admin", "GET", f"/v1/holds/{hold.id}")
     assert shown["why"] == "flow refund asks group:finance; prompt: {{ammount}} has no value"
 
 
 async def test_excluded_groups_are_not_looked_up_without_a_directory() -> None:
-    async with office_of(directory=None) as office:
-        hold = await office.asks(assignee="group:finance", approval={"exclude": ["group:tradrs"]})
+    async with harness_of(directory=None) as harness:
+        hold = await harness.asks(assignee="group:finance", approval={"exclude": ["group:tradrs"]})
     assert hold.terms.warnings == ()

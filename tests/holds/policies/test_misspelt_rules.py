@@ -57,8 +57,8 @@ async def test_deployment_that_names_a_policy_which_does_not_exist_keeps_the_rul
     guard = Policy(
         "guard", Rule(name="quick", when="amount < 9", decide="approve"), Rule(name="two", approval=TWO)
     )
-    desk = Policy("desk", Rule(name="quick", assign="role:cfo"))
-    hf = await make_hf(policies=[guard, desk])
+    harness = Policy("desk", Rule(name="quick", assign="role:cfo"))
+    hf = await make_hf(policies=[guard, harness])
     await hf.deploy("till", "refund", policies=named)
     (hold,) = (await refund().run(given(5), on=hf, deployment="till")).holds
     assert (hold.terms.approval.need, hold.terms.routed_by) == (need, routed)

@@ -17,7 +17,7 @@ DAY = 24 * HOUR
 NINE_TO_FIVE: dict[str, Any] = {"zone": "Europe/Amsterdam", "hours": {"mon-fri": "09:00-17:00"}}
 
 
-def office(**rules: Any) -> Calendar:
+def office_hours(**rules: Any) -> Calendar:
     return calendar_from("office", {**NINE_TO_FIVE, **rules})
 
 

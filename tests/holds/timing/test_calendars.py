@@ -14,7 +14,7 @@ from holdfast.holds.timing.calendars import Calendar, zone_of
 from holdfast.holds.timing.parse_calendar import calendar_from
 from holdfast.types.clock import to_datetime, to_micros
 from holdfast.types.duration import BusinessDuration
-from tests.holds.timing.places import DAY, HOUR, MINUTE, NINE_TO_FIVE, at, day, days, hours, office
+from tests.holds.timing.places import DAY, HOUR, MINUTE, NINE_TO_FIVE, at, day, days, hours, office_hours
 
 # A zone for each way in which clocks change: north, south, by half an hour, at midnight, never.
 ZONES = (
@@ -39,12 +39,12 @@ ZONES = (
     ],
 )
 def test_a_calendar_counts_open_time_only(start: str, length: BusinessDuration, end: str) -> None:
-    assert office().add(at(start), length) == at(end)
+    assert office_hours().add(at(start), length) == at(end)
 
 
 @pytest.mark.covers("HOLD-TIME-04")
 def test_a_calendar_skips_holidays_and_keeps_exceptions() -> None:
-    closed = office(holidays=["2026-12-24", "12-25"], exceptions={"2026-12-28": "10:00-12:00"})
+    closed = office_hours(holidays=["2026-12-24", "12-25"], exceptions={"2026-12-28": "10:00-12:00"})
 
     assert closed.add(at("2026-12-23T16:00+01:00"), hours(2)) == at("2026-12-28T11:00+01:00")
     assert closed.add(at("2027-12-24T16:00+01:00"), hours(2)) == at("2027-12-27T10:00+01:00")
@@ -53,7 +53,7 @@ def test_a_calendar_skips_holidays_and_keeps_exceptions() -> None:
 
 @pytest.mark.covers("HOLD-TIME-04")
 def test_an_exception_opens_a_holiday_and_a_sunday() -> None:
-    calendar = office(
+    calendar = office_hours(
         holidays=["12-25"], exceptions={"2026-12-25": ["09:00-10:00"], "2026-12-27": "10:00-11:00"}
     )
 
@@ -62,14 +62,14 @@ def test_an_exception_opens_a_holiday_and_a_sunday() -> None:
 
 
 def test_a_day_of_work_ends_with_a_shorter_day() -> None:
-    calendar = office(exceptions={"2026-01-12": "10:00-12:00"})
+    calendar = office_hours(exceptions={"2026-01-12": "10:00-12:00"})
 
     assert calendar.add(at("2026-01-09T16:00+01:00"), days(1)) == at("2026-01-12T12:00+01:00")
     assert calendar.add(at("2026-01-09T09:00+01:00"), days(1)) == at("2026-01-12T10:00+01:00")
 
 
 def test_hours_with_a_break_are_counted_around_it() -> None:
-    calendar = office(hours={"mon-fri": ["13:00-17:00", "09:00-12:30"]})
+    calendar = office_hours(hours={"mon-fri": ["13:00-17:00", "09:00-12:30"]})
 
     assert calendar.add(at("2026-01-05T12:00+01:00"), hours(1)) == at("2026-01-05T13:30+01:00")
     assert not calendar.is_open(at("2026-01-05T12:30+01:00"))
@@ -85,7 +85,7 @@ def test_hours_with_a_break_are_counted_around_it() -> None:
     ],
 )
 def test_a_deadline_is_at_the_same_hour_over_a_change_of_clocks(start: str, end: str) -> None:
-    assert office().add(at(start), hours(2)) == at(end)
+    assert office_hours().add(at(start), hours(2)) == at(end)
 
 
 @pytest.mark.covers("EX-12", "HOLD-TIME-06", "HOLD-PROOF-06")
@@ -111,7 +111,7 @@ def test_a_day_is_as_long_as_its_clocks_make_it(zone: str, date: str, length: in
 
 @pytest.mark.covers("HOLD-PROOF-06")
 def test_hours_that_clocks_skip_are_no_time_and_never_negative() -> None:
-    night = office(hours={"sun": ["02:00-02:30", "02:30-03:15"]})
+    night = office_hours(hours={"sun": ["02:00-02:30", "02:30-03:15"]})
 
     assert night.open_on(day("2026-03-29")) == [(at("2026-03-29T03:00+02:00"), at("2026-03-29T03:15+02:00"))]
     opened = night.open_on(day("2026-10-25"))
@@ -190,7 +190,7 @@ def test_the_next_opening_is_open_and_nothing_before_it(calendar: Calendar, star
     ],
 )
 def test_quiet_hours_end_when_the_clock_says_so(quiet: Any, moment: str, loud: str) -> None:
-    assert office(quiet=quiet).next_after_quiet(at(moment)) == at(loud)
+    assert office_hours(quiet=quiet).next_after_quiet(at(moment)) == at(loud)
 
 
 @pytest.mark.covers("HOLD-TIME-04")
@@ -234,4 +234,4 @@ def test_all_slips_are_reported_at_once() -> None:
 
 def test_a_calendar_that_is_never_open_again_says_so() -> None:
     with pytest.raises(SettingsError, match="too little open time"):
-        office().add(at("2026-01-05T09:00+01:00"), days(10**30))
+        office_hours().add(at("2026-01-05T09:00+01:00"), days(10**30))

@@ -14,7 +14,7 @@ from holdfast.model.hold_declaration import default_of
 from holdfast.types.hold import HoldChange, HoldRow, Option
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import Assignee, HoldTerms, Rung
-from tests.holds.timing.places import DAY, HOUR, at, office
+from tests.holds.timing.places import DAY, HOUR, at, office_hours
 from tests.holds.timing.rows import APPROVE, DUE, OPENED, REJECT, a_row
 
 LEADS = Assignee("group", "leads")
@@ -207,11 +207,11 @@ def test_rungs_in_business_time_are_counted_by_the_calendar() -> None:
     friday = at("2026-01-09T15:00+01:00")
     row = with_ladder(a_row(terms=terms, created_at=friday, original_timeout=None, expires_at=None))
 
-    row = armed(row, office())
+    row = armed(row, office_hours())
     assert row.expires_at == at("2026-01-12T11:00+01:00")
-    row = moved_on(row, changed(row, row.expires_at, assignee=LEADS, calendar=office()))
+    row = moved_on(row, changed(row, row.expires_at, assignee=LEADS, calendar=office_hours()))
     assert row.expires_at == at("2026-01-13T11:00+01:00")
-    row = moved_on(row, changed(row, row.expires_at, assignee=LEADS, calendar=office()))
+    row = moved_on(row, changed(row, row.expires_at, assignee=LEADS, calendar=office_hours()))
     assert row.expires_at == at("2026-01-13T15:00+01:00")
 
 
@@ -250,4 +250,4 @@ def test_plain_time_is_not_moved_by_clocks() -> None:
     length = length_at(a_row(original_timeout=DAY), 0)
     assert length is not None
 
-    assert after(at("2026-03-28T12:00+01:00"), length, office()) == at("2026-03-29T13:00+02:00")
+    assert after(at("2026-03-28T12:00+01:00"), length, office_hours()) == at("2026-03-29T13:00+02:00")

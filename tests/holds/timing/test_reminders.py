@@ -11,7 +11,7 @@ from holdfast.holds.timing.reminders import Ping, accepted, is_wanted, next_remi
 from holdfast.types.hold import HoldChange, HoldRow, Note
 from holdfast.types.status import HoldStatus
 from holdfast.types.terms import HoldTerms
-from tests.holds.timing.places import DAY, HOUR, MINUTE, at, office
+from tests.holds.timing.places import DAY, HOUR, MINUTE, at, office_hours
 from tests.holds.timing.rows import OPENED, a_row
 
 HALF = 30 * MINUTE
@@ -130,7 +130,7 @@ def test_a_ping_that_falls_into_a_snooze_waits_for_its_end() -> None:
 @pytest.mark.covers("RE-4")
 def test_a_ping_that_falls_into_quiet_hours_waits_for_their_end() -> None:
     night, morning = at("2026-01-05T22:30+01:00"), at("2026-01-06T07:00+01:00")
-    calendar = office(quiet="22:00-07:00")
+    calendar = office_hours(quiet="22:00-07:00")
 
     change = remind(waiting(), night, calendar=calendar)
 

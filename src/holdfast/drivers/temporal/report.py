@@ -156,7 +156,7 @@ async def _workflows(engine: TemporalEngine, rows: list[RunRow]) -> EngineFindin
     return EngineFinding(
         "workflows",
         "no workflow task fails, and no live run has a closed workflow",
-        f"{len(wrong)} runs do not advance",
+        f"{len(wrong)} {'run does' if len(wrong) == 1 else 'runs do'} not advance",
         "read the log of their workers; the same release on all workers, or `holdfast rewind`",
         wrong,
     )

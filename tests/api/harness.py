@@ -1,5 +1,5 @@
-"""An office with a directory, mailboxes and one administrator who has every right: its server is called in
-this process, over a store in memory."""
+"""A server with a directory, mailboxes and one administrator who has every right. It is called in this
+process, over a store in memory."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Mailboxes:
         return [link.rpartition("/l/")[2] for link in found if "/l/" in link]
 
 
-class Office:
+class Harness:
     def __init__(
         self,
         hf: Holdfast,
@@ -183,9 +183,9 @@ class Office:
 
 
 @asynccontextmanager
-async def office_of(
+async def harness_of(
     *, directory: str | None = "store", slack: bool = False, store: str = "memory:", **more: Any
-) -> AsyncIterator[Office]:
+) -> AsyncIterator[Harness]:
     clock, mail = FakeClock(), Mailboxes()
     notify = NotifySettings(base_url=SITE)
     async with Holdfast(
@@ -206,14 +206,14 @@ async def office_of(
         app = build(hf, authenticator, ApiSettings(inbound=inbound), [*THEMES, agents])
         transport = httpx2.ASGITransport(app=app)
         async with httpx2.AsyncClient(transport=transport, base_url=SITE) as client:
-            office = Office(hf, clock, transport, client, mail, authenticator)
+            harness = Harness(hf, clock, transport, client, mail, authenticator)
             made = ApiTokens(opened)
             for name in PEOPLE:
                 rights = EVERY_RIGHT if name == "ada" else ()
                 grant = CredentialGrant(subject=f"user:{name}", roles=("member",), rights=rights)
-                office.tokens[name] = (await made.create(grant, by="user:local"))[1]
+                harness.tokens[name] = (await made.create(grant, by="user:local"))[1]
             by_address = CredentialGrant(subject="user:ada@acme", roles=("member",), rights=EVERY_RIGHT)
-            office.tokens["ada@acme"] = (await made.create(by_address, by="user:local"))[1]
+            harness.tokens["ada@acme"] = (await made.create(by_address, by="user:local"))[1]
             also = CredentialGrant(subject="user:kim", roles=("admin",))
-            office.tokens["kim-admin"] = (await made.create(also, by="user:local"))[1]
-            yield office
+            harness.tokens["kim-admin"] = (await made.create(also, by="user:local"))[1]
+            yield harness

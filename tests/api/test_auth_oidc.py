@@ -165,7 +165,7 @@ async def test_answer_that_does_not_belong_to_the_journey_is_refused(hall: Serve
     async with browser() as other:
         answer = await other.get(str(back.copy_with(params=asked)), headers=cookies)
         assert answer.status_code == 401, answer.text
-        assert "The sign-in failed" in answer.text
+        assert "the sign-in failed" in answer.text
         assert "holdfast_session" not in other.cookies
 
 

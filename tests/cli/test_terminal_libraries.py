@@ -24,7 +24,7 @@ def test_no_module_of_the_command_line_writes_terminal_codes_itself() -> None:
 
     assert [name for name, text in sources.items() if CODE.search(text)] == []
     # rich draws, but reads no keys: `top` has to know when to end.
-    assert [name for name, text in sources.items() if "termios" in text] == ["top/keys.py"]
+    assert [name for name, text in sources.items() if "termios" in text] == ["top/program.py"]
 
 
 @pytest.mark.covers("PLAIN-LIB-07")

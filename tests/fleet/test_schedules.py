@@ -296,12 +296,12 @@ async def test_change_of_what_it_starts_leaves_its_next_instant(harness: Harness
     assert (await harness.put(every="2h")).next_at == harness.clock.now() + 1800 * MICROS
 
 
-async def test_dropped_schedule_fires_no_more(harness: Harness) -> None:
+async def test_deleted_schedule_fires_no_more(harness: Harness) -> None:
     schedules = await harness.schedules()
     await harness.put(every="10m")
     await schedules.delete(NAME)
     assert await harness.after(hours=1) == []
-    for act in (schedules.get, schedules.pause, schedules.resume, schedules.trigger, schedules.drop):
+    for act in (schedules.get, schedules.pause, schedules.resume, schedules.trigger, schedules.delete):
         with pytest.raises(ScheduleNotFoundError, match="there is no schedule 'daily'"):
             await act(NAME)
 

@@ -363,11 +363,11 @@ async def _read_json_or_hint(route: Route, call: ApiCall) -> Any:
     try:
         return await read_body(call.request, cast("Any", route.body), call.settings.most_document)
     except HttpError as error:
-        if error.hint is None:
-            error.hint = (
-                f"To send the text itself, set Content-Type to {route.raw[0]}; "
-                'in JSON, send {"document": {...}} or {"source": "..."}.'
-            )
+        how = (
+            f"To send the text itself, set Content-Type to {route.raw[0]}; "
+            'in JSON, send {"document": {...}} or {"source": "..."}.'
+        )
+        error.hint = " ".join(filter(None, (error.hint, how)))
         raise
 
 

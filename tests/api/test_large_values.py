@@ -31,7 +31,7 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             found.append(name)
         return problems_in(value, schema)
 
-    for module in ("forms.fields", "actions.submission"):
+    for module in ("forms.field_values", "actions.submission"):
         monkeypatch.setattr(f"holdfast.holds.{module}.problems_in", compared)
     monkeypatch.setattr("holdfast.documents.program.problems_in", compared)
     return found

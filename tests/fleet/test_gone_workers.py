@@ -157,7 +157,7 @@ async def test_server_without_a_worker_frees_it(tmp_path: Path) -> None:
         run = (await abandoned(hf, SECOND)).id
         with served(folder, "--no-worker", "--lease", "1s", store=address):
             row, events = await asyncio.to_thread(asyncio.run, _until_free(address, run))
-    assert (row.status, row.worker, row.suspect) == (RunStatus.resumable, None, True)
+    assert (row.status, row.worker, row.suspect) == (RunStatus.resumable, None, False)
     assert events == ["run.recovered"]
 
 

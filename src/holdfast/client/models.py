@@ -520,8 +520,8 @@ class Failure(Model, kw_only=True):
 
 
 class Figures(Model, kw_only=True):
-    """At one moment, over all tenants. Lags: the age of the oldest item that is due. `suspects`: runs
-    whose worker died and that have made no progress since. `timers`: waits for a time."""
+    """At one moment, over all tenants. Lags: the age of the oldest item that is due. `suspects`: runs that
+    lost two workers in a row without progress. `timers`: waits for a time."""
 
     at: str
     lanes: list[Lane]

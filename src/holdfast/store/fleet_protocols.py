@@ -98,9 +98,9 @@ class Workers(Protocol):
         """Oldest first. `reclaim` writes one for each lease that expired while its run was being advanced."""
         ...
 
-    async def next_suspect(self, want: ClaimRequest) -> int | None:
-        """Since when the first suspect without a limit that `want` serves has been ready; None: there is
-        none."""
+    async def next_suspect(self, want: ClaimRequest, *, limited: bool = False) -> int | None:
+        """Since when the first suspect that `want` serves has been ready; None: there is none. `limited`:
+        also those with a limit, which may be the reason why they wait."""
         ...
 
     async def end_isolation(self, lease: Lease) -> bool:

@@ -112,11 +112,11 @@ class Runs(Protocol):
 
     async def reclaim(self, *, limit: int, max_recoveries: int, backoff: int = 0) -> list[RunRow]:
         """Take expired leases away: term + 1, status resumable, claimable, recoveries + 1 (1 if the run made
-        progress since the last recovery), a row in `deaths` and the event `run.recovered`; the run is a
-        suspect. Where other runs were on the same worker, a death of a run that was no suspect yet is not
-        counted. A run over the
-        limit fails and is `dead`, with the evidence in `error` and the event `run.given_up`. From the second
-        recovery in a row on it is claimable only after `backoff`, doubled each time (`store.recovery`). A
+        progress since the last recovery), a row in `deaths` and the event `run.recovered`. From
+        the second death in a row on the run is a suspect. Where other runs were on the same worker, a death
+        of a run that was no suspect yet is not counted. A run over the limit fails and is `dead`, with the
+        evidence in `error` and the event `run.given_up`. From the second recovery in a row on it is claimable
+        only after `backoff`, doubled each time (`store.recovery`). A
         pending run stays pending (nothing was done), and a run that only waited keeps its status and its
         count: neither is a death."""
         ...

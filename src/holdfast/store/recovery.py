@@ -2,7 +2,8 @@
 
 A run may have killed its worker, and would kill the next one. So recoveries without progress in between are
 counted, each waits longer than the last, and over the limit the run is given up. A death beside other runs
-counts for none of them: each of them is claimed alone until it makes progress (ADR 61).
+counts for none of them. Most workers die for another reason, so that after a first death all of them continue
+at once; from the second one in a row on, each is a suspect, claimed alone until it makes progress (ADR 140).
 """
 
 from __future__ import annotations

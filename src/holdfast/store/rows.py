@@ -184,8 +184,8 @@ class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What a worker can take. `versions` None: any; a version without a digest, such as `attractor`, also
     matches all that begin with it and a hyphen. `run`: exactly this one, whatever its lane.
 
-    `suspects`: only runs whose worker died. The worker promises that no other run is under way on it, until
-    the run has left it or `end_isolation` was called."""
+    `suspects`: only runs that lost two workers in a row without progress. The worker promises that no other
+    run is under way on it, until the run has left it or `end_isolation` was called."""
 
     worker: str
     ttl: int  # microseconds

@@ -153,4 +153,4 @@ class FleetFigures(msgspec.Struct, frozen=True, kw_only=True):
     scheduled: list[ScheduledFlow] = []
     timers: int = 0  # waits for a time: sleeping runs, and those in memory
     next_timer: int | None = None  # microseconds until the first of them ends; 0: it is due
-    suspects: int = 0  # runs whose worker died and that have made no progress since
+    suspects: int = 0  # runs that lost two workers in a row without progress

@@ -144,8 +144,8 @@ class UnservedSchedulesWire(msgspec.Struct, kw_only=True):
 
 
 class FiguresWire(msgspec.Struct, kw_only=True):
-    """At one moment, over all tenants. Lags: the age of the oldest item that is due. `suspects`: runs whose
-    worker died and that have made no progress since. `timers`: waits for a time."""
+    """At one moment, over all tenants. Lags: the age of the oldest item that is due. `suspects`: runs that
+    lost two workers in a row without progress. `timers`: waits for a time."""
 
     at: str
     lanes: list[LaneWire]

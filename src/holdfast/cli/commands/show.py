@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 RECORDS_SHOWN = 200
 CHILDREN_SHOWN = 10
+_SUSPECT = "it lost two workers in a row; it runs alone until it makes progress"
 TALL = 80
 """Lines up to which a graph is drawn with boxes."""
 
@@ -293,7 +294,7 @@ async def _head(service: RunService, row: RunRow, line: Timeline, now: int) -> s
             ("limits", row.limit),
             ("resumed", str(sum(mark.kind == "resumed" for mark in line.visits.marks) or "")),
             ("recoveries", str(row.recoveries or "")),
-            ("suspect", "its worker died; it runs alone until it makes progress" if row.suspect else ""),
+            ("suspect", _SUSPECT if row.suspect else ""),
             ("parent", row.parent_run or ""),
             ("children", await _children(service, row)),
             ("forked from", row.forked_from or ""),

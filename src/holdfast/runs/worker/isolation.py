@@ -1,9 +1,11 @@
-"""Runs whose worker died are claimed alone, so that the one that kills its worker is found (ADR 61).
+"""Runs whose workers died twice in a row are claimed alone, so that the one that kills its workers is found
+(ADR 140).
 
-When a worker dies, any of the runs on it may be the cause. Each is a suspect from then on: a worker on which
-no other run is under way claims it, and claims nothing else until the run has made progress, has left the
-worker, or has run for long. So a run that dies again died by itself, and no run is ever counted for the death
-of a worker that it shared.
+When a worker dies, any of the runs on it may be the cause. One that has lost two workers without progress in
+between is a suspect: a worker on which no other run is under way claims it, and claims nothing else until the
+run has made progress, has left the worker, or has run for long. So a run that dies again died by itself, and
+no run is ever counted for the death of a worker that it shared. A suspect for which no worker becomes free is
+claimed beside other runs in the end.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from msgspec.structs import replace
 from holdfast.errors import StoreError
 from holdfast.store.recovery import PROGRESS
 from holdfast.telemetry import log
+from holdfast.types.clock import MICROS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,10 +28,12 @@ if TYPE_CHECKING:
     from holdfast.store.rows import Claim, ClaimRequest
 
 LEASES_ALONE: Final = 8
-"""A run that was once on a worker that died is alone for at most this many lease times, doubled with each
-further death: a handler of hours must not have a worker for itself, and one that kills after an hour is found
-all the same."""
+"""A suspect is alone for at most this many lease times, doubled with each further death: a handler of hours
+must not have a worker for itself, and one that kills after an hour is found all the same."""
 MAX_DOUBLINGS: Final = 8
+MAX_LEASES_WAITED: Final = 4
+"""So many lease times after it was ready, a suspect is claimed beside other runs: where handlers take
+hours, no worker is ever without a run."""
 
 
 class WorkerIsolation:
@@ -64,30 +69,45 @@ class WorkerIsolation:
             return [] if now < self._room_until else None
         self._next_look = now + self._lease / 3
         if not self._worker.claimed:
-            return await self._claim_suspect(want) or None
-        return [] if await self._makes_room(want, now) else None
+            return await self._claim_alone(want) or None
+        if await self._waited(want, limited=True) > self._lease * MAX_LEASES_WAITED:
+            return await self._claim_beside(want) or None
+        return [] if self._makes_room(await self._waited(want), now) else None
 
-    async def _claim_suspect(self, want: ClaimRequest) -> list[Claim]:
+    async def _waited(self, want: ClaimRequest, *, limited: bool = False) -> float:
+        """Seconds since the first suspect that this worker serves was ready; 0.0: there is none."""
+        since = await self._worker.store.next_suspect(want, limited=limited)
+        return 0.0 if since is None else max((self._worker.store.now() - since) / MICROS, 1 / MICROS)
+
+    async def _claim_beside(self, want: ClaimRequest) -> list[Claim]:
+        """One at each look: those before it have had time to make progress, or to kill this worker."""
+        claims = await self._worker.store.claim(replace(want, limit=1, suspects=True))
+        for claim in claims:
+            await self._worker.store.end_isolation(claim.lease)
+            run = claim.run.id
+            log.info("run %s runs beside others: no worker became free for it", run, extra={"run": run})
+        self._room_from = self._room_until = -inf
+        return claims
+
+    async def _claim_alone(self, want: ClaimRequest) -> list[Claim]:
         claims = await self._worker.store.claim(replace(want, limit=1, suspects=True))
         for claim in claims:
             run = claim.run.id
             deaths = len(await self._worker.store.deaths(run))
-            doubled = 2 ** min(max(deaths - 1, 0), MAX_DOUBLINGS)
+            doubled = 2 ** min(max(deaths - 2, 0), MAX_DOUBLINGS)
             self._until = self._worker.runtime.clock.monotonic() + self._lease * LEASES_ALONE * doubled
             self._suspect = claim
             self._stop_listening = self._worker.runtime.listen(run, self._worker.wake)
-            log.info("run %s runs alone here: its last worker died", run, extra={"run": run})
+            log.info("run %s runs alone here: its last workers died", run, extra={"run": run})
         self._room_from = self._room_until = -inf
         return claims
 
-    async def _makes_room(self, want: ClaimRequest, now: float) -> bool:
+    def _makes_room(self, waited: float, now: float) -> bool:
         """A suspect waits until a worker has nothing else to do. If none has for long, this one claims
         nothing for up to one lease time, and then claims as usual for as long."""
-        since = await self._worker.store.next_suspect(want)
-        if since is None:
+        if not waited:
             self._room_until = -inf
             return False
-        waited = (self._worker.store.now() - since) / 1e6
         self._worker.slots.park_idle()
         if self._worker.slots.busy and waited < self._lease * self._patience:
             return False

@@ -64,9 +64,10 @@ class MemoryRecovery(MemoryRuns):
         if run.status in PARKED:
             self._wake(run, now)
             return
-        run.recoveries = recoveries_after(run.recoveries, progressed=_done_since(run), alone=alone)
+        progressed = _done_since(run)
+        run.recoveries = recoveries_after(run.recoveries, progressed=progressed, alone=alone)
+        run.suspect = bool(run.deaths) and not progressed
         run.deaths.append(death)
-        run.suspect = True
         if run.recoveries > max_recoveries:
             run.error = death_summary(_alone(run)[-run.recoveries :], max_recoveries)
             run.dead = True
@@ -79,7 +80,7 @@ class MemoryRecovery(MemoryRuns):
         self._queue.push(run)
         self._add_event(run, death_event(death, run.recoveries, run.ready_at))
 
-    async def next_suspect(self, want: ClaimRequest) -> int | None:
+    async def next_suspect(self, want: ClaimRequest, *, limited: bool = False) -> int | None:
         with self._lock:
             now = self._now()
             ready = (
@@ -87,7 +88,7 @@ class MemoryRecovery(MemoryRuns):
                 for run in self._keys.values()
                 if run.suspect
                 and run.worker is None
-                and not run.limit
+                and (limited or not run.limit)
                 and run.ready_at is not None
                 and run.ready_at <= now
                 and (want.lanes is None or run.new.lane in want.lanes)

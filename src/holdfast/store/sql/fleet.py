@@ -187,8 +187,9 @@ class SqlFleet(SqlAccess):
     async def deaths(self, run: RunId) -> list[Death]:
         return await self._read(partial(reclaim.deaths, run=run))
 
-    async def next_suspect(self, want: ClaimRequest) -> int | None:
-        return await self._read(partial(reclaim.next_suspect, now=self._server_time(), want=want))
+    async def next_suspect(self, want: ClaimRequest, *, limited: bool = False) -> int | None:
+        find = partial(reclaim.next_suspect, now=self._server_time(), want=want, limited=limited)
+        return await self._read(find)
 
     async def end_isolation(self, lease: Lease) -> bool:
         return await self._write(partial(reclaim.end_isolation, lease=lease), single=True, flushed=False)

@@ -38,11 +38,11 @@ FOR UPDATE SKIP LOCKED"""
 _BESIDE = """
 SELECT 1 WHERE EXISTS (SELECT 1 FROM @runs[runs_leased] WHERE worker = ? AND key <> ?)
 OR EXISTS (SELECT 1 FROM @deaths WHERE worker = ? AND run_key <> ? AND at > ?)"""
+_LAST_HEAD = "SELECT head FROM @deaths WHERE run_key = ? ORDER BY term DESC LIMIT 1"
 # An intent or a new attempt does not count as progress: a run that kills its workers writes those too.
 _DONE_SINCE = f"""
-SELECT 1 FROM @journal WHERE key > (
-    SELECT run_key << 32 | head FROM @deaths WHERE run_key = ? ORDER BY term DESC LIMIT 1)
-AND key <= ?::bigint << 32 | 4294967295 AND kind IN ({", ".join(f"{kind:d}" for kind in PROGRESS)}) LIMIT 1"""
+SELECT 1 FROM @journal WHERE key > ?::bigint AND key <= ?::bigint << 32 | 4294967295
+AND kind IN ({", ".join(f"{kind:d}" for kind in PROGRESS)}) LIMIT 1"""
 _VALUES = ", ".join("?" * len(_FIELDS))
 INSERT_DEATH = f"INSERT INTO @deaths (run_key, {', '.join(_FIELDS)}) VALUES (?, {_VALUES})"
 _LAST = f"SELECT {_DEATH} FROM @deaths AS deaths WHERE run_key = ? AND alone ORDER BY term DESC LIMIT ?"
@@ -66,7 +66,8 @@ UPDATE @runs SET term = term + 1, recoveries = ?, worker = NULL, lease_until = N
 WHERE key = ?"""
 # There are few of them: what serves them is decided here.
 _SUSPECTS = """
-SELECT ready_at, lane, version FROM @runs WHERE suspect AND worker IS NULL AND gate = '' AND NOT read_only
+SELECT ready_at, lane, version FROM @runs
+WHERE suspect AND worker IS NULL AND (gate = '' OR ?::boolean) AND NOT read_only
 AND ready_at <= @now(?::bigint) AND status NOT IN ('completed', 'failed', 'cancelled')
 ORDER BY ready_at LIMIT 1000"""
 _CLEAR = "UPDATE @runs SET suspect = false WHERE key = ? AND id = ? AND term = ? AND worker = ?"
@@ -120,12 +121,13 @@ async def _record_death(
     conn: Conn, key: int, recoveries: int, death: Death, bound: int, backoff: int
 ) -> EventRow:
     """Returns its event."""
-    done = await conn.row(_DONE_SINCE, key, key) is not None
+    last = await conn.row(_LAST_HEAD, key)
+    done = last is not None and await conn.row(_DONE_SINCE, key << 32 | last[0], key) is not None
     recoveries = recoveries_after(recoveries, progressed=done, alone=death.alone)
     await conn.run(INSERT_DEATH, *values(key, death))
     if recoveries <= bound:
         ready_at = death.at + recovery_delay(recoveries, backoff)
-        await conn.run(_FREE, recoveries, ready_at, True, death.at, key)
+        await conn.run(_FREE, recoveries, ready_at, last is not None and not done, death.at, key)
         return death_event(death, recoveries, ready_at)
     # Its holds and timers stay: the journal still has them open, and an operator may resume the run.
     in_a_row = _deaths(await conn.rows(_LAST, key, recoveries))[::-1]
@@ -133,8 +135,8 @@ async def _record_death(
     return death_event(death, recoveries, None)
 
 
-async def next_suspect(conn: Conn, now: int | None, want: ClaimRequest) -> int | None:
-    for since, lane, version in await conn.rows(_SUSPECTS, now):
+async def next_suspect(conn: Conn, now: int | None, want: ClaimRequest, *, limited: bool) -> int | None:
+    for since, lane, version in await conn.rows(_SUSPECTS, limited, now):
         if (want.lanes is None or lane in want.lanes) and want.serves(version):
             return since
     return None

@@ -12,6 +12,7 @@ from holdfast.store.rows import ClaimRequest
 from holdfast.testing.conformance.kit import TTL
 from holdfast.testing.conformance.reclaim import reclaim
 from holdfast.types.clock import MICROS
+from holdfast.types.concurrency_limits import LimitRow, flow_limit
 from holdfast.types.event import EventRow
 from holdfast.types.record import Kind
 from holdfast.types.status import RunStatus
@@ -32,6 +33,19 @@ async def claimed_together(kit: StoreKit, count: int, worker: str = "crowded") -
     return [claim.lease for claim in await kit.store.claim(want)]
 
 
+async def suspected(kit: StoreKit, count: int) -> list[Lease]:
+    """Runs that were twice on one worker that died; the leases are the first ones."""
+    leases = await claimed_together(kit, count)
+    for _ in range(2):
+        kit.clock.advance(seconds=61)
+        rows = await reclaim(kit)
+        assert len(rows) == count
+        if not rows[0].suspect:
+            again = ClaimRequest(worker="crowded-again", ttl=TTL, limit=count)
+            assert len(await kit.store.claim(again)) == count
+    return leases
+
+
 @pytest.mark.anyio
 class SuspectsSuite:
     @pytest.mark.covers("SAFE-FLEET-01")
@@ -40,7 +54,7 @@ class SuspectsSuite:
         kit.clock.advance(seconds=61)
         rows = await reclaim(kit, max_recoveries=0)
         assert {(row.status, row.recoveries, row.suspect, row.dead) for row in rows} == {
-            (RunStatus.resumable, 0, True, False)
+            (RunStatus.resumable, 0, False, False)
         }
         assert {row.ready_at for row in rows} == {kit.clock.now()}, "a first recovery does not wait"
         for lease in leases:
@@ -49,6 +63,21 @@ class SuspectsSuite:
             events = await kit.store.events(lease.run, after=0, limit=9)
             (event,) = [event for event in events if isinstance(event, EventRow)]
             assert msgspec.json.decode(event.payload)["alone"] is False
+
+    @pytest.mark.covers("SAFE-FLEET-01")
+    async def test_runs_continue_beside_others_after_one_death_and_alone_after_two_without_progress(
+        self, kit: StoreKit
+    ) -> None:
+        await claimed_together(kit, 3)
+        kit.clock.advance(seconds=61)
+        await reclaim(kit)
+        first, second, third = [claim.lease for claim in await kit.store.claim(OTHERS)]
+        await kit.written(first, kit.record(1, term=first.term))
+        await kit.written(second, kit.record(1, kind=Kind.intent, term=second.term))
+        kit.clock.advance(seconds=61)
+        rows = {row.id: row for row in await reclaim(kit)}
+        assert [rows[lease.run].suspect for lease in (first, second, third)] == [False, True, True]
+        assert [claim.run.id for claim in await kit.store.claim(OTHERS)] == [first.run]
 
     @pytest.mark.parametrize("parked", [False, True])
     async def test_run_whose_neighbour_is_reclaimed_in_another_sweep_is_not_counted(
@@ -66,13 +95,11 @@ class SuspectsSuite:
         kit.clock.advance(seconds=20)
         (row,) = await reclaim(kit, max_recoveries=0)
         assert (row.id, row.recoveries, row.dead) == (second.run, 0, False)
-        assert row.suspect is not parked, "what only waited killed nothing"
+        assert bool(await kit.store.deaths(row.id)) is not parked, "what only waited killed nothing"
 
     async def test_suspect_is_claimed_by_a_worker_that_asks_for_suspects_alone(self, kit: StoreKit) -> None:
-        lease = await kit.claimed()
+        (lease,) = await suspected(kit, 1)
         await kit.created()
-        kit.clock.advance(seconds=61)
-        await reclaim(kit)
         (other,) = await kit.store.claim(OTHERS)
         assert other.run.id != lease.run
         (suspect,) = await kit.store.claim(SUSPECTS)
@@ -80,9 +107,7 @@ class SuspectsSuite:
         assert await kit.store.claim(SUSPECTS) == []
 
     async def test_suspect_is_claimed_by_its_id_as_any_other_run(self, kit: StoreKit) -> None:
-        (lease, _) = await claimed_together(kit, 2)
-        kit.clock.advance(seconds=61)
-        await reclaim(kit)
+        (lease, _) = await suspected(kit, 2)
         assert (await kit.claim(lease.run, "crowded-2")).run.suspect is False
         await kit.claim((await kit.created()).id, "crowded-2")
         kit.clock.advance(seconds=61)
@@ -90,9 +115,7 @@ class SuspectsSuite:
         assert (row.id, row.recoveries, row.dead) == (lease.run, 0, False)
 
     async def test_suspect_that_dies_again_is_counted_until_its_isolation_ends(self, kit: StoreKit) -> None:
-        await claimed_together(kit, 2)
-        kit.clock.advance(seconds=61)
-        await reclaim(kit)
+        await suspected(kit, 2)
         for count in (1, 2):
             (claim,) = await kit.store.claim(SUSPECTS)
             kit.clock.advance(seconds=61)
@@ -110,9 +133,13 @@ class SuspectsSuite:
 
     async def test_oldest_ready_suspect_that_is_served_is_found(self, kit: StoreKit) -> None:
         lease = await kit.claimed(lane="slow", version="v1")
-        assert await kit.store.next_suspect(SUSPECTS) is None
-        kit.clock.advance(seconds=61)
-        await kit.store.reclaim(limit=9, max_recoveries=9)
+        for _ in range(2):
+            kit.clock.advance(seconds=61)
+            assert await kit.store.next_suspect(SUSPECTS) is None
+            await kit.store.reclaim(limit=9, max_recoveries=9)
+            lapsed = await kit.row(lease.run)
+            if not lapsed.suspect:
+                await kit.claim(lease.run)
         found_at = kit.clock.now()
         for want, found in (
             (SUSPECTS, found_at),
@@ -131,6 +158,18 @@ class SuspectsSuite:
         kit.clock.advance(seconds=61)
         await kit.store.reclaim(limit=9, max_recoveries=9, backoff=9 * MICROS)
         assert await kit.store.next_suspect(SUSPECTS) is None, "it is not ready yet"
+
+    async def test_suspect_with_a_limit_makes_no_worker_wait_and_is_found_if_asked_for(
+        self, kit: StoreKit
+    ) -> None:
+        limit = LimitRow(name=flow_limit("refund"), concurrency=1)
+        await kit.created(limit=limit.name, limits=[limit])
+        for nth in range(2):
+            assert len(await kit.store.claim(msgspec.structs.replace(OTHERS, worker=f"w{nth}"))) == 1
+            kit.clock.advance(seconds=61)
+            await reclaim(kit)
+        assert await kit.store.next_suspect(SUSPECTS) is None
+        assert await kit.store.next_suspect(SUSPECTS, limited=True) == kit.clock.now()
 
     @pytest.mark.covers("SAFE-FLEET-01")
     @pytest.mark.parametrize("seed", range(4))

@@ -12,7 +12,7 @@ import pytest
 from holdfast import Agent, Flow, Holdfast, InputError, RunStatus, Scripted, coding_tools, tool_call
 from holdfast.agents import command
 from holdfast.agents.coding import kit, search
-from holdfast.agents.kept_output import KeptOutput
+from holdfast.agents.command import KeptOutput
 from holdfast.agents.tool_environment import without_secrets
 from holdfast.agents.tools import Approval, ToolError
 from holdfast.agents.truncation import LIMITS

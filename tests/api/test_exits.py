@@ -250,7 +250,7 @@ EXITS: Final = {
     "queues/nats_content.py": "names of subjects; reads messages, publishes none",
     "queues/nats_connection.py": "messages: a question, masked when it was asked, or what a flow publishes",
     "runs/driver/runtime.py": "the name of this machine",
-    "runs/worker/registration.py": "the name of this machine",
+    "runs/worker/heartbeat.py": "the name of this machine",
     "runs/worker/health_server.py": "readiness: reasons only on loopback",
     "telemetry.py": "masks each line",
     "checkpoint/keys.py": "the key file, for its owner only",

@@ -514,7 +514,7 @@ async def test_run_of_a_command_says_which_program_it_waits_for(shared: Holdfast
         service = await hf.service()
         shown = await shown_run(service.store, await service.get(row.id))
         assert (shown.label, shown.head) == ("waiting for a worker with program:no-such-program", row.head)
-        await able.presence.leave()
+        await able.heartbeat.leave()
 
 
 @pytest.mark.covers("CP2-R6")
@@ -529,7 +529,7 @@ async def test_run_that_every_worker_released_says_what_it_waits_for(
         tried = RunWorker(await hf.new_service())
         await tried.arrive()
         await tried.run_until_idle()
-        await tried.presence._announce()
+        await tried.heartbeat._announce()
         service = await hf.service()
         shown = await shown_run(service.store, await service.get(row.id))
         assert shown.label == "waiting for a worker with program:no-such-agent"
@@ -539,8 +539,8 @@ async def test_run_that_every_worker_released_says_what_it_waits_for(
         fresh = RunWorker(await hf.new_service())
         await fresh.arrive()
         assert not (await shown_run(service.store, await service.get(row.id))).missing
-        await fresh.presence.leave()
-        await tried.presence.leave()
+        await fresh.heartbeat.leave()
+        await tried.heartbeat.leave()
 
 
 @pytest.mark.covers("CP2-R7")

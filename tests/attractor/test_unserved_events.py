@@ -13,8 +13,7 @@ from holdfast.attractor.backends.cli import CommandBackend
 from holdfast.attractor.program import PipelineDialect, PipelineSetup
 from holdfast.cli.output.results import event_line
 from holdfast.frontends.dot.lower import DIALECT
-from holdfast.runs.unserved import how_to_get
-from holdfast.runs.worker.unserved_sweep import UnservedSweep
+from holdfast.runs.unserved import UnservedSweep, how_to_get
 from holdfast.runs.worker.worker import RunWorker
 from holdfast.store.rows import RunRow
 from holdfast.types.fleet import WorkerRow
@@ -89,14 +88,14 @@ async def test_worker_tells_and_the_server_and_the_command_line_show_it(address:
         (event,) = [e for e in await (await hf.service()).events(row.id, limit=9) if e.type == "run.unserved"]
         shown = event_line(event) or ""
         assert shown.endswith("waits for a worker with handler:deploy")
-        await bare.presence.leave()
+        await bare.heartbeat.leave()
 
         hf.dialects = {**hf.dialects, DIALECT: PipelineDialect(DEPLOYS)}
         able = RunWorker(await hf.new_service())
         await able.arrive()
         await able.unserved.sweep()
         await able.run_until_idle()
-        await able.presence.leave()
+        await able.heartbeat.leave()
         assert (await (await hf.service()).get(row.id)).status == "completed"
         assert await told(hf, row.id) == [WAITS, SERVED]
 
@@ -112,7 +111,7 @@ async def test_run_that_is_given_back_in_mid_run_is_told_so(address: str, tmp_pa
         tried = RunWorker(await hf.new_service())
         await tried.arrive()
         await tried.run_until_idle()
-        await tried.presence._announce()
+        await tried.heartbeat._announce()
         other = await created(hf, WITH_AGENT, setup, tmp_path / "other")
         sweep = UnservedSweep(service.store, service.runtime.clock)
         assert [await sweep.sweep(), await sweep.sweep()] == [1, 0]
@@ -122,8 +121,8 @@ async def test_run_that_is_given_back_in_mid_run_is_told_so(address: str, tmp_pa
         await fresh.arrive()
         assert [await sweep.sweep(), await sweep.sweep()] == [1, 0]
         assert await told(hf, row.id) == [GIVEN_BACK, SERVED]
-        await fresh.presence.leave()
-        await tried.presence.leave()
+        await fresh.heartbeat.leave()
+        await tried.heartbeat.leave()
 
 
 async def test_a_sweep_asks_by_version_and_not_by_run(

@@ -20,7 +20,7 @@ import apsw
 
 from holdfast import Holdfast, StoreError
 from holdfast.runs.recorder import recorder
-from holdfast.store.sql.sqlite import log_space
+from holdfast.store.sql.sqlite import writer
 from tests.crash import flows, life
 from tests.crash.victim import say
 from tests.crash.world import World
@@ -28,7 +28,7 @@ from tests.crash.world import World
 # As in life, only shorter.
 recorder.RETRY_DELAYS = (0.02, 0.05, 0.1, 0.2)  # type: ignore[assignment]
 # The log has to grow for each commit: what is reserved would last for the whole run.
-log_space.LEAST = log_space.MOST = 1 << 10
+writer.LEAST_RESERVED = writer.MOST_RESERVED = 1 << 10
 
 
 async def main(address: str, name: str, run: str, how: str) -> None:

@@ -278,7 +278,7 @@ async def test_doctor_and_top_name_an_entity_that_stays_taken(tmp_path: Path) ->
             assert (finding.state, blocked) == ("ok", [])
             await (await hf.service()).cancel(run)
             await until(lambda: bool(made.runtime.blocked))
-            await made.presence.announce_draining()
+            await made.heartbeat.announce_draining()
             finding, blocked = await found()
             assert finding.state == "warn"
             (said,) = finding.about
@@ -292,6 +292,6 @@ async def test_doctor_and_top_name_an_entity_that_stays_taken(tmp_path: Path) ->
             assert f"claim-7 taken by run {run[:8]} on w-1 for" in shown
             gate.let_out.set()
             await until(lambda: not made.runtime.blocked)
-            await made.presence.announce_draining()
+            await made.heartbeat.announce_draining()
             finding, blocked = await found()
             assert (finding.state, blocked) == ("ok", [])

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
 import os
 import signal
 import sys
+from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -14,7 +16,6 @@ from typing import Final
 import msgspec
 
 from holdfast.agents import command_supervisor
-from holdfast.agents.kept_output import KeptOutput
 from holdfast.agents.tool_environment import hide_secrets
 
 GRACE: Final = 2.0
@@ -130,3 +131,49 @@ async def _read(read_end: int, kept: KeptOutput) -> None:
 def _end(group: int) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGKILL)
+
+
+_CONTINUES: Final = bytes(range(0x80, 0xC0))
+"""Bytes of UTF-8 that continue a character."""
+
+
+class KeptOutput:
+    """The beginning and the end of an output of any length, as text. `most`: bytes that are kept, half of
+    them of the end."""
+
+    def __init__(self, most: int) -> None:
+        self._head, self._tail = bytearray(), deque[bytes]()
+        self._half = most // 2
+        self._size = 0
+        self._left_out = 0
+
+    def add(self, block: bytes) -> None:
+        room = self._half - len(self._head)
+        self._head += block[:room]
+        if len(block) > room:
+            self._tail.append(block[room:])
+            self._size += len(block) - room
+        while self._size > self._half:
+            first = self._tail.popleft()
+            over = min(len(first), self._size - self._half)
+            if over < len(first):
+                self._tail.appendleft(first[over:])
+            self._size -= over
+            self._left_out += over
+
+    def text(self) -> str:
+        head, tail = bytes(self._head), b"".join(self._tail)
+        if not self._left_out:
+            return (head + tail).decode(errors="replace")
+        note = f"\n[{self._left_out:,} bytes were not kept]\n"
+        return _without_cut_end(head) + note + _without_cut_begin(tail).decode(errors="replace")
+
+
+def _without_cut_end(data: bytes) -> str:
+    """A character that was cut is left out."""
+    return codecs.getincrementaldecoder("utf-8")("replace").decode(data)
+
+
+def _without_cut_begin(data: bytes) -> bytes:
+    begin = data[:3]
+    return begin.lstrip(_CONTINUES) + data[3:]

@@ -21,7 +21,7 @@ from typer.main import get_command, get_command_from_info, get_command_name, get
 from holdfast.cli.commands import COMMANDS, GROUPS, module_of
 
 # What an option without words of its own takes, in its help.
-VALUES: Final = {
+METAVARS: Final = {
     "flow": "NAME", "lane": "NAME", "tenant": "NAME", "template": "NAME", "node": "NODE", "stage": "NODE",
     "host": "ADDRESS", "url": "ADDRESS", "port": "PORT", "query": "QUERY", "status": "STATUS",
     "decision": "OPTION", "idempotency_key": "KEY", "key": "KEY", "run_id": "ID", "run": "RUN",
@@ -88,11 +88,11 @@ def _build(name: str) -> Any:
     """The command that the module of this name has registered with the application."""
     import_module(module_of(name))
     command = _registered(name)
-    _name_values(command)
+    _set_metavars(command)
     return command
 
 
-def _name_values(command: Any) -> None:
+def _set_metavars(command: Any) -> None:
     """Typer would show `<str>` and `<int range>`."""
     for each in command.params:
         if each.metavar is None and not getattr(each, "is_flag", False) and not hasattr(each.type, "choices"):
@@ -100,9 +100,9 @@ def _name_values(command: Any) -> None:
                 each.metavar = each.name.upper() if each.required else f"[{each.name.upper()}]"
             else:
                 is_number = each.type.name.startswith(("int", "float"))
-                each.metavar = VALUES.get(each.name, "NUMBER" if is_number else "TEXT")
+                each.metavar = METAVARS.get(each.name, "NUMBER" if is_number else "TEXT")
     for inner in getattr(command, "commands", {}).values():
-        _name_values(inner)
+        _set_metavars(inner)
 
 
 def _registered(name: str) -> Any:

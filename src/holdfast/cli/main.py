@@ -54,6 +54,7 @@ def _leave_threads(code: int) -> None:
 
         print_error(f"the code that ran left a thread behind ({', '.join(left[:5])}), which ends now.")
     if native:
+        # All of them, in their order: Python has no public call for that.
         atexit._run_exitfuncs()  # pyright: ignore[reportPrivateUsage]
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):

@@ -22,13 +22,12 @@ from holdfast.model.forms.json_schema import KEY, schema_of
 from holdfast.model.forms.render import render_form
 from holdfast.model.graph import HoldSpec, Node
 from holdfast.model.hold_declaration import assignee_fault, expiry_of, request_hash
-from holdfast.model.hold_text import PlaceholderRenderer, UnshowableError
+from holdfast.model.hold_text import PlaceholderRenderer, UnshowableError, wait_condition
 from holdfast.model.paths import masking_resolver, resolver
 from holdfast.model.pinned_skills import with_pins
 from holdfast.model.position import Exec, OpenHold, Position
 from holdfast.model.record_bodies import AskedBody, ErrorInfo, SubstepBody, usage_of_judge
 from holdfast.model.template import Template, as_text, compile_template, shown_json
-from holdfast.model.wait_condition import wait_condition
 from holdfast.types.clock import micros
 from holdfast.types.duration import BusinessDuration, parse_length
 from holdfast.types.hold import CONSUME, HoldClosed, NewHold, Option, option_from_list

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.errors import AnswerInvalidError
-from holdfast.holds.actions import decide as resolve
+from holdfast.holds.actions import decide
 from holdfast.holds.actions.change import load_visible, record_refusal
 from holdfast.holds.actions.context import HoldContext
 from holdfast.holds.actions.decide import ResolveConditions, ResolveResult
@@ -95,17 +95,17 @@ class HoldService(CommentMethods):
         limit: int = 50,
     ) -> HoldPage:
         """Views: mine, groups, asked, unassigned, watching, snoozed, done, breakpoints, all."""
-        from holdfast.holds.queries import list as listing
+        from holdfast.holds.queries.list import list_holds
 
-        return await listing.list_holds(
+        return await list_holds(
             self.ctx, actor, view=view, where=where, order=order, cursor=cursor, limit=limit
         )
 
     async def count(self, actor: Actor, *, view: str = "mine", where: HoldFilter | None = None) -> int:
         """The number of holds in that list."""
-        from holdfast.holds.queries import list as listing
+        from holdfast.holds.queries.list import count_holds
 
-        return await listing.count_holds(self.ctx, actor, view=view, where=where)
+        return await count_holds(self.ctx, actor, view=view, where=where)
 
     async def history(self, actor: Actor, hold: str) -> Sequence[Entry]:
         """What happened to it, oldest first."""
@@ -176,7 +176,7 @@ class HoldService(CommentMethods):
         terms = ResolveConditions(
             if_match=if_match, idempotency_key=idempotency_key, link=link, reason=reason
         )
-        return await resolve.resolve(self.ctx, actor, hold, submission, terms)
+        return await decide.resolve(self.ctx, actor, hold, submission, terms)
 
     async def require_resolvable(
         self, actor: Actor, hold: str, body: Body, *, idempotency_key: str | None = None
@@ -184,7 +184,7 @@ class HoldService(CommentMethods):
         """Raises as `resolve` would for this body; nothing is decided."""
         submission = await self._read(actor, hold, body)
         terms = ResolveConditions(idempotency_key=idempotency_key)
-        await resolve.require_resolvable(self.ctx, actor, hold, submission, terms)
+        await decide.require_resolvable(self.ctx, actor, hold, submission, terms)
 
     async def answer(
         self,
@@ -198,7 +198,7 @@ class HoldService(CommentMethods):
     ) -> HoldRow:
         """`resolve` for operators with access to the store, in any tenant."""
         submission = Submission(decision=decision, response_data=data, comment=comment)
-        return await resolve.answer(self.ctx, hold, submission, by=by, channel=channel)
+        return await decide.answer(self.ctx, hold, submission, by=by, channel=channel)
 
     async def vote(self, actor: Actor, hold: str, body: Body, **conditions: Any) -> ResolveResult:
         """The same as `resolve`, for holds that need several votes."""

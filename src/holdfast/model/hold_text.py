@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
-from holdfast.model.expressions import Resolve
+from holdfast.model.expressions import (
+    MISSING,
+    ExprSyntaxError,
+    Resolve,
+    compile_expr,
+    mapping_resolver,
+    nested_values,
+    required_names,
+)
 from holdfast.model.forms.visible_text import show_invisible
 from holdfast.model.template import TemplateRenderError, TemplateTooLongError, compile_template, json_bytes
 
@@ -97,3 +105,30 @@ def _size(value: object, where: str) -> int:
         return len(json_bytes(value))
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise UnshowableError(where, f"its value cannot be written as JSON: {error}") from error
+
+
+def wait_condition(
+    showing: PlaceholderRenderer, context: Mapping[str, Any], resolve: Resolve
+) -> dict[str, Any]:
+    """Of a wait for a message. A name without a value is left out of `values`: `exists` and `default` ask for
+    it. Raises UnshowableError where `match` reads it otherwise: no message would ever be the right one."""
+    if "match" not in context:
+        return dict(context)
+    values: Mapping[str, Any] = context.get("values") or {}
+    known = {name: each for name, each in values.items() if not _lacks(each, resolve)}
+    filled = {name: showing.value(each, f"match.{name}", read=False) for name, each in known.items()}
+    find = mapping_resolver(nested_values(filled))
+    try:
+        needed = required_names(compile_expr(str(context["match"])).node)
+    except ExprSyntaxError as error:
+        raise UnshowableError("match", str(error)) from error
+    received = ("message", "event") if "event" in context else ("message",)
+    for path in sorted(needed):
+        if path[0] not in received and find(path) is MISSING:
+            raise UnshowableError("match", f"{'.'.join(path)} has no value (missing_name)")
+    return {**context, "values": filled}
+
+
+def _lacks(value: Any, resolve: Resolve) -> bool:
+    text = isinstance(value, str) and "{{" in value
+    return text and bool(compile_template(value).render(resolve).missing)

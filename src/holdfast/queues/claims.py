@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast.errors import ClaimLostError, ConflictError, ForbiddenError, NotFoundError
-from holdfast.holds.actions import decide as resolve
+from holdfast.holds.actions import decide
 from holdfast.holds.actions.claim import require_reviewer
 from holdfast.holds.actions.decide import ResolveConditions
 from holdfast.holds.service import HoldService, read_submission
@@ -176,7 +176,7 @@ class QueueClaims(QueueOperations):
         )
         terms = ResolveConditions(message=change)
         actor = replace(actor, channel="queue") if actor.channel == "api" else actor
-        await resolve.resolve(self.people.ctx, actor, row.hold or "", read_submission(answer), terms)
+        await decide.resolve(self.people.ctx, actor, row.hold or "", read_submission(answer), terms)
         return await self.get(row.scope, row.queue, row.id, tenant=row.tenant)
 
     async def dead(

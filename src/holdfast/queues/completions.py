@@ -21,7 +21,7 @@ from holdfast.errors import (
     NotAssignedError,
     NotFoundError,
 )
-from holdfast.holds.actions import decide as resolve
+from holdfast.holds.actions import decide
 from holdfast.holds.actions.audit_entries import entry
 from holdfast.holds.actions.decide import ResolveConditions
 from holdfast.holds.queries.audit import records_of
@@ -230,7 +230,7 @@ class Completions:
             message=_settled(row, completion, actor),
         )
         try:
-            done = await resolve.resolve(self.people.ctx, actor, row.id, submission, terms)
+            done = await decide.resolve(self.people.ctx, actor, row.id, submission, terms)
         except HoldNotFoundError as error:
             return _ignored(error.message)
         except HoldDecidedError as error:

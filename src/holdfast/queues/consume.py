@@ -23,7 +23,7 @@ from holdfast.errors import (
     NotFoundError,
     StoreError,
 )
-from holdfast.holds.actions import decide as resolve
+from holdfast.holds.actions import decide
 from holdfast.holds.actions.decide import ResolveConditions
 from holdfast.holds.actions.submission import Submission
 from holdfast.holds.service import HoldService
@@ -215,7 +215,7 @@ class QueueConsumer:
         terms = ResolveConditions(idempotency_key=f"queue:{row.id}", message=done)
         try:
             submission = Submission(decision=RECEIVED, response_data=received_data(row))
-            await resolve.resolve(self.people.ctx, actor, one.id, submission, terms)
+            await decide.resolve(self.people.ctx, actor, one.id, submission, terms)
         except (ConflictError, NotFoundError):
             # The hold ended otherwise: the message is for the next one. Or the message was withdrawn.
             await self.store.change_message(self._change(row, MessageAct.release, delay=0, counted=False))

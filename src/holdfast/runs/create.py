@@ -31,7 +31,6 @@ from holdfast.types.record import Record
 from holdfast.types.text import clean_text, require_text
 
 if TYPE_CHECKING:
-    from holdfast.model.program import Program
     from holdfast.runs.service_protocol import RunAccess
 
 

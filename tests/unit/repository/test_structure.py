@@ -11,7 +11,7 @@ DIALECTS = ("sqlite", "postgres")
 # What is different in kind from one database to another. Everything else is written once, in store/sql.
 OF_A_DIALECT = {
     "__init__", "claim", "claim_outbox", "connect", "copy", "delete", "dialect", "errors", "examine", "feed",
-    "concurrency_limits", "hold_lists", "migrate", "settle", "store", "move_barrier",
+    "concurrency_limits", "migrate", "settle", "store", "move_barrier",
 }  # fmt: skip
 
 

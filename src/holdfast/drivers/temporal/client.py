@@ -62,7 +62,7 @@ class Cluster:
     def __init__(self, address: EngineAddress) -> None:
         self.address = address
         self._clients: dict[asyncio.AbstractEventLoop, Client] = {}
-        self._door = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self._metrics: SdkMetrics | None = None
 
     def measure(self) -> SdkMetrics:
@@ -77,7 +77,7 @@ class Cluster:
     async def connect(self) -> Client:
         """Raises EngineError."""
         loop = asyncio.get_running_loop()
-        async with self._door:
+        async with self._lock:
             found = self._clients.get(loop)
             if found is None:
                 found = self._clients[loop] = await self._connect()

@@ -11,7 +11,9 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from holdfast.drivers.temporal.live_output import LiveOutput
+import msgspec
+
+from holdfast.checkpoint.json_view import jsonable
 from holdfast.drivers.temporal.notes import apply_note
 from holdfast.drivers.temporal.notes_document import NotesDocument
 from holdfast.drivers.temporal.payloads import ExecNote, Wire, encode_spec
@@ -30,8 +32,11 @@ from holdfast.runs.context.skills import RunSkills
 from holdfast.runs.driver.budget_ledger import RunLedger
 from holdfast.runs.driver.runtime import Runtime
 from holdfast.runs.driver.services import RunServices
+from holdfast.runs.events import EMITTED
+from holdfast.store.protocols import Store
 from holdfast.store.rows import RunRow
 from holdfast.telemetry import NodePlace, crashpoint
+from holdfast.types.event import EventRow
 from holdfast.types.ids import RunId
 from holdfast.types.memory import Memory
 from holdfast.types.record import Body, Kind
@@ -277,3 +282,37 @@ class ExecCalls(PositionCalls[ExecSession]):
 
     def uncommitted_memories(self) -> list[Memory]:
         return []
+
+
+class LiveOutput:
+    """Of one activity."""
+
+    def __init__(self, store: Store, run: RunId) -> None:
+        self._store = store
+        self._run = run
+        self._waiting: list[EventRow] = []
+        self._writing: asyncio.Task[None] | None = None
+
+    def add(self, execution: Exec, node: Node, body: ChunkBody) -> None:
+        """It is written soon, in the order in which it came."""
+        place = {"node": node.id, "scope": execution.scope}
+        for kind, data in body.items:
+            shown = {"kind": kind, "data": jsonable(data), "visit": execution.visit}
+            payload = msgspec.json.encode({**place, **shown, "attempt": execution.attempt})
+            self._waiting.append(EventRow(0, self._store.now(), EMITTED, payload))
+        if not body.inside:
+            # A handler that is entered again does not emit it a second time.
+            execution.chunks += len(body.items) - body.lines
+            execution.lines += body.lines
+        if self._writing is None or self._writing.done():
+            self._writing = asyncio.ensure_future(self._write())
+
+    async def _write(self) -> None:
+        while self._waiting:
+            rows, self._waiting = self._waiting, []
+            await while_unavailable(lambda rows=rows: self._store.add_events(self._run, rows))
+
+    async def close(self) -> None:
+        """Everything is written when this returns."""
+        if self._writing is not None:
+            await self._writing

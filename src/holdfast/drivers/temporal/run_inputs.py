@@ -22,10 +22,10 @@ class RunInputs:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._found: dict[RunId, dict[str, Any]] = {}
-        self._door = asyncio.Lock()
+        self._lock = asyncio.Lock()
 
     async def of(self, program: Program, row: RunRow) -> dict[str, Any]:
-        async with self._door:
+        async with self._lock:
             found = self._found.pop(row.id, None)
             if found is None:
                 found = await while_unavailable(lambda: self._read(program, row))

@@ -24,7 +24,7 @@ from holdfast.frontends.dot.guard_rules import GUARDS, is_guard_value
 from holdfast.frontends.dot.model_choice import PROVIDER_ALIASES, agent_fault, model_choice
 from holdfast.frontends.dot.parallel_rules import PARALLEL
 from holdfast.frontends.dot.policies import wanted_approvals
-from holdfast.frontends.dot.reference_rules import REFERENCES
+from holdfast.frontends.dot.references import REFERENCES
 from holdfast.frontends.dot.rule_context import Check, RuleContext, name_list
 from holdfast.frontends.dot.rules import dead_ends
 from holdfast.frontends.dot.schema_rules import output_schema

@@ -313,7 +313,7 @@ class Nodes(Collector):
         The result that the system sends is stored in the state's field `into`. `timeout` limits the whole
         wait, `heartbeat` the time without a heartbeat; after either, or a reported failure, the node fails.
         `effect`, `idempotent` and `retry` are those of the step (`ctx.step`)."""
-        from holdfast.frontends.python.callback_nodes import callback_script
+        from holdfast.frontends.python.machine_waits import callback_script
 
         def decorate(fn: Callable[..., Any]) -> NodeHandle[..., Any]:
             step = {"effect": effect, "idempotent": idempotent, "retry": retry}

@@ -77,8 +77,8 @@ def _compare_in_code(view: ValidationView, node: str, each: CodeComparison) -> N
 
     left, right = each.left(noted), each.right(noted)
     if each.operator in _EQUALITY:
-        _free_answer(view, place, paths, left | right)
-        _free_ask(view, each, node, left | right)
+        _check_free_answer(view, place, paths, left | right)
+        _check_free_question(view, each, node, left | right)
     report.unsure = report.unsure or each.shared
     if each.operator == FALLBACK:
         return
@@ -89,7 +89,9 @@ def _compare_in_code(view: ValidationView, node: str, each: CodeComparison) -> N
         report.compare(each.operator, left, right, each.left_text, each.right_text)
 
 
-def _free_answer(view: ValidationView, place: ComparisonPlace, paths: list[Path], values: ValueSet) -> None:
+def _check_free_answer(
+    view: ValidationView, place: ComparisonPlace, paths: list[Path], values: ValueSet
+) -> None:
     """A hold without options takes any text: `== 'reject'` lets "no" and "Reject" pass."""
     written = _written(values)
     free = {node.hold.bind: node.id for node in view.nodes.values() if node.hold and _is_free(node.hold)}
@@ -105,8 +107,8 @@ def _free_answer(view: ValidationView, place: ComparisonPlace, paths: list[Path]
     _warn_free(view, hold, problem, written)
 
 
-def _free_ask(view: ValidationView, each: CodeComparison, node: str, values: ValueSet) -> None:
-    """As `_free_answer`, of `ctx.ask`."""
+def _check_free_question(view: ValidationView, each: CodeComparison, node: str, values: ValueSet) -> None:
+    """The same for the answer of `ctx.ask`."""
     written = _written(values)
     if written and any(isinstance(one, AnyValue) and one.free for one in values):
         problem = (
@@ -204,7 +206,7 @@ class ExpressionComparisons:
             left, right = values_of(node.left, self._read), values_of(node.right, self._read)
             if node.operator in _EQUALITY:
                 names = [side.path for side in (node.left, node.right) if isinstance(side, (Name, Default))]
-                _free_answer(self._view, self._place, names, left | right)
+                _check_free_answer(self._view, self._place, names, left | right)
             self._report.compare(node.operator, left, right, _shown(node.left), _shown(node.right))
             self._in_text(node)
             as_truth = False

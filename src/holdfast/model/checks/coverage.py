@@ -6,7 +6,7 @@ literals that it is compared with. What is found is a case, not a guess; what is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice, pairwise, product
 from typing import Any, Final
 
@@ -144,12 +144,21 @@ def _shown(value: object) -> str:
 
 
 def _uncovered(conditions: list[Expr], values: _Values) -> dict[Path, Any] | None:
+    return _first_case(conditions, values, lambda results: not any(results))
+
+
+def _first_case(
+    conditions: list[Expr], values: _Values, matches: Callable[[Iterator[bool]], bool]
+) -> dict[Path, Any] | None:
+    """The first case whose results match. None of them is one in which a condition cannot be evaluated: there
+    the run stops."""
     for case in islice(values.cases(), _MOST_CASES):
+        results = (truthy(each.evaluate(lambda path: case.get(path, MISSING))) for each in conditions)  # noqa: B023
         try:
-            if not any(truthy(each.evaluate(lambda path: case.get(path, MISSING))) for each in conditions):  # noqa: B023
+            if matches(results):
                 return case
         except (MissingNameError, NotComparableError):
-            continue  # there the run stops
+            continue
     return None
 
 
@@ -165,13 +174,7 @@ def can_hold_together(view: ValidationView, one: Edge, other: Edge) -> bool:
         return False
     if not conditions:
         return True
-    for case in islice(_Values(view, one, conditions).cases(), _MOST_CASES):
-        try:
-            if all(truthy(each.evaluate(lambda path: case.get(path, MISSING))) for each in conditions):  # noqa: B023
-                return True
-        except (MissingNameError, NotComparableError):
-            continue
-    return False
+    return _first_case(conditions, _Values(view, one, conditions), all) is not None
 
 
 class _Values:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, TypeAlias, cast
+from functools import lru_cache
+from typing import Any, Final, Literal, TypeAlias, Union, cast
 
 import msgspec
 
-from holdfast.model.checks.type_texts import annotation_of
 from holdfast.model.checks.value_sets import Read, ValueSet
 from holdfast.model.checks.value_types import ANY, ValueType, part_of, type_of
 from holdfast.model.diagnostics import Severity
 from holdfast.model.expressions import PARTITIONS, Path
 from holdfast.model.graph import GraphSpec, Node, NodeKind
+from holdfast.model.syntax_tree import parse_expression
 
 _EDGE: Final = frozenset({"outcome", "output"})
 """What a condition of an edge reads from its source."""
@@ -243,3 +245,47 @@ def bound_names(nodes: Iterable[Node]) -> tuple[str, ...]:
 def _bound(nodes: Iterable[Node]) -> frozenset[str]:
     found = set(bound_names(nodes))
     return frozenset(found | {node.hold.bind + RESULT for node in nodes if node.hold is not None})
+
+
+_PLAIN: Final[dict[str, Any]] = {"int": int, "float": float, "str": str, "bool": bool, "None": None}
+_LISTS: Final[dict[str, Any]] = {"list": list, "dict": dict}
+_LONGEST: Final = 2_000
+
+
+@lru_cache(maxsize=512)
+def annotation_of(text: str) -> Any:
+    """The type of a field as a stored graph names it (`int`, `None | str`, `Literal['a', 'b']`), as an
+    annotation; Any if the text says nothing that is certain.
+
+    A graph that is sent over HTTP has no code, but its fields name their types: what is plain there is
+    checked as in code. Records, enums and generic types stay unknown."""
+    if len(text) > _LONGEST:
+        return Any
+    try:
+        return _annotation(parse_expression(text))
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        return Any
+
+
+def _annotation(node: ast.expr) -> Any:
+    if isinstance(node, ast.Name):
+        return _PLAIN.get(node.id, _LISTS.get(node.id, Any))
+    if isinstance(node, ast.Constant) and node.value is None:
+        return None
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        sides = (_annotation(node.left), _annotation(node.right))
+        return Any if Any in sides else Union[sides]  # noqa: UP007
+    if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
+        if node.value.id == "Literal":
+            return Literal[_values(node.slice)]  # type: ignore[valid-type]
+        # What is inside may be a type that has no name here.
+        return _LISTS.get(node.value.id, Any)
+    return Any
+
+
+def _values(node: ast.expr) -> tuple[Any, ...]:
+    items = node.elts if isinstance(node, ast.Tuple) else [node]
+    found = tuple(ast.literal_eval(item) for item in items)
+    if not all(isinstance(value, (str, int, bool, type(None))) for value in found):
+        raise ValueError("a member of an enum")
+    return found

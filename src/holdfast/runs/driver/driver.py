@@ -1,7 +1,6 @@
-"""Driving one run: decide, write, act, wait. One driver holds one lease.
+"""Drives one run: decide, write, act, wait. One driver has one lease.
 
-The driver is above its helpers, in this order: session (the data that all share), keys, late_evidence,
-writer, context_calls, handler_call, handler_tasks, inbox, park, wait. Each imports only those before it.
+The driver imports its helpers, and none of them imports it. Their order is in `runs.driver.session`.
 """
 
 from __future__ import annotations
@@ -305,7 +304,7 @@ class Driver:
 
     def stop(self) -> bool:
         """Stop the task that drives. One that has not begun does so first: a task that is cancelled before
-        its first step would leave its queue open, and nobody would learn why it ended."""
+        its first step would leave its queue open, and its caller would not learn why it ended."""
         self.session.stopped = True
         self._stop_early = not self._begun
         return self._stop_task()

@@ -1,8 +1,8 @@
 """The data of one claimed run, which the helpers of its driver share.
 
-The helpers have an order, and each imports only those before it: session, keys, late_evidence, writer,
-context_calls, handler_call, handler_tasks, inbox, park, wait, driver. What a helper needs of a later one is
-data, and is here.
+The helpers have an order, and each imports only those before it: session, late_evidence, record_writer,
+context_calls, handler_call, handler_tasks, run_inbox, park, wait, driver. What a helper needs of a later one
+is data, and is here.
 """
 
 from __future__ import annotations

@@ -27,9 +27,9 @@ class RunQueue:
     """The unwritten records of one run."""
 
     __slots__ = (
-        "aloft", "blobs", "committed", "crowd", "ending", "flying", "fresh", "last", "lazy", "lease",
-        "on_lost", "on_outage", "outage", "over", "park", "parked", "patience", "pending",
-        "poison", "preparing", "put_again", "route", "since", "size", "unrouted", "waiters",
+        "blobs", "committed", "ending", "fresh", "in_flight", "in_flight_bytes", "last", "lazy", "lease",
+        "on_lost", "on_outage", "outage", "over", "park", "parked", "patience", "pending", "poison",
+        "preparing", "put_again", "room_waiters", "route", "since", "size", "unrouted", "waiters",
     )  # fmt: skip
 
     def __init__(self, lease: Lease, head: int, on_lost: Callable[[], None]) -> None:
@@ -37,14 +37,14 @@ class RunQueue:
         self.pending: list[Record] = []
         self.size = 0  # bytes of them
         # Records and bytes that are being written now: they are unwritten, too.
-        self.aloft = self.flying = 0
+        self.in_flight = self.in_flight_bytes = 0
         self.over = False
         self.committed = head
         # The newest record that was acknowledged to us.
         self.last: Record | None = None
         self.waiters: list[tuple[int, asyncio.Future[None]]] = []
         # Writers that wait until less is unwritten.
-        self.crowd: list[asyncio.Future[None]] = []
+        self.room_waiters: list[asyncio.Future[None]] = []
         self.poison: BaseException | None = None
         self.on_lost = on_lost
         # Blobs that pending records name: first those not put yet, then all until their records are durable.
@@ -74,7 +74,7 @@ class RunQueue:
     def add(self, record: Record) -> None:
         self.pending.append(record)
         self.size += len(record.payload)
-        if self.size >= MAX_BYTES or len(self.pending) >= MAX_RECORDS or self.aloft:
+        if self.size >= MAX_BYTES or len(self.pending) >= MAX_RECORDS or self.in_flight:
             self.weigh()
 
     def take(self) -> list[Record]:
@@ -84,10 +84,10 @@ class RunQueue:
         records = self.pending
         if self.since is None:
             self.since = time.monotonic()
-            self.aloft = self.flying = 0
+            self.in_flight = self.in_flight_bytes = 0
             self.over = False
         else:
-            self.aloft, self.flying = len(records), self.size
+            self.in_flight, self.in_flight_bytes = len(records), self.size
             self.over = len(records) >= MAX_RECORDS or self.size >= MAX_BYTES
         self.pending, self.size = [], 0
         return records
@@ -95,26 +95,28 @@ class RunQueue:
     def landed(self) -> None:
         """What was taken is written."""
         self.since, self.put_again = None, 0
-        if self.aloft or self.flying or self.over:
-            self.aloft = self.flying = 0
+        if self.in_flight or self.in_flight_bytes or self.over:
+            self.in_flight = self.in_flight_bytes = 0
             self.weigh()
         self.blobs.clear()
 
     def weigh(self) -> None:
-        self.over = len(self.pending) + self.aloft >= MAX_RECORDS or self.size + self.flying >= MAX_BYTES
+        self.over = (
+            len(self.pending) + self.in_flight >= MAX_RECORDS or self.size + self.in_flight_bytes >= MAX_BYTES
+        )
 
     def put_back(self, records: list[Record]) -> None:
         """They could not be written: put them back at the front."""
         self.pending = records + self.pending
-        self.aloft, self.flying = 0, 0
+        self.in_flight, self.in_flight_bytes = 0, 0
         # Counted anew: more records may have been appended while these were being written.
         self.size = sum(len(record.payload) for record in self.pending)
         self.weigh()
 
     def wake_writers(self) -> None:
         """Writers that wait for room check again."""
-        crowd, self.crowd = self.crowd, []
-        for waiter in crowd:
+        waiters, self.room_waiters = self.room_waiters, []
+        for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
 
@@ -127,7 +129,7 @@ class RunQueue:
     def full(self) -> bool:
         """Too much is unwritten (D-9). A run that continues without checkpoints may have more."""
         if self.outage is not None:
-            return self.size + self.flying >= HELD_BYTES
+            return self.size + self.in_flight_bytes >= HELD_BYTES
         return self.over and not self.lazy
 
 

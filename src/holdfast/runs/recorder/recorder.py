@@ -195,7 +195,7 @@ class Recorder(StoreRetry):
             if self._commit_task is None and self.inline and self.expected <= 1 and self._commit_now():
                 continue
             waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            queue.crowd.append(waiter)
+            queue.room_waiters.append(waiter)
             self._start_commit()
             await waiter
         if queue.poison is not None:
@@ -429,7 +429,7 @@ class Recorder(StoreRetry):
         queue.on_lost()
 
     def _wake(self, queue: RunQueue) -> None:
-        if queue.crowd:
+        if queue.room_waiters:
             queue.wake_writers()
         if not queue.waiters:
             return

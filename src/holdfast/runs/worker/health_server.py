@@ -163,8 +163,8 @@ async def ready(worker: RunWorker) -> HealthResponse:
     trouble = await _trouble(worker)
     if trouble:
         missing.append(trouble)
-    elif not worker.presence.announced and not worker.is_stopping:
-        missing.append(f"it is not known to the fleet as {worker.presence.name!r} yet")
+    elif not worker.heartbeat.announced and not worker.is_stopping:
+        missing.append(f"it is not known to the fleet as {worker.heartbeat.name!r} yet")
     return _not_ready(missing) if missing else json_response(200, {"ready": True})
 
 

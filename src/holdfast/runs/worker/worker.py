@@ -22,14 +22,14 @@ from holdfast.runs.driver.release import ReleaseAfterOutage
 from holdfast.runs.retention import RetentionSweep
 from holdfast.runs.schedules.scheduler import Scheduler
 from holdfast.runs.service import RunService
+from holdfast.runs.unserved import UnservedSweep
 from holdfast.runs.worker.drain import TICK, drain
+from holdfast.runs.worker.heartbeat import WorkerHeartbeat
 from holdfast.runs.worker.isolation import WorkerIsolation
 from holdfast.runs.worker.reaper import Reaper
-from holdfast.runs.worker.registration import WorkerRegistration
 from holdfast.runs.worker.served_versions import ServedVersions
 from holdfast.runs.worker.slots import WorkerSlots
 from holdfast.runs.worker.timer_sweep import TimerSweep
-from holdfast.runs.worker.unserved_sweep import UnservedSweep
 from holdfast.store.protocols import Store
 from holdfast.store.rows import Claim, ClaimRequest
 from holdfast.telemetry import log
@@ -50,7 +50,7 @@ async def warn_if_not_durable(store: Store) -> None:
 CLAIM_BACKOFF: Final = Backoff(first=0.1, longest=5.0)
 RESTART_PAUSE: Final = 5.0  # seconds after which a background task that failed starts again
 
-Duty = Callable[[], Awaitable[None]]
+BackgroundTask = Callable[[], Awaitable[None]]
 
 
 class Probe(Protocol):
@@ -125,7 +125,7 @@ class RunWorker:
         self.retention_sweep = RetentionSweep(
             service, retention=settings.retention, every=settings.retention_every
         )
-        self.presence = WorkerRegistration(self)
+        self.heartbeat = WorkerHeartbeat(self)
         self.probe = probe
         self.ended = 0  # runs that ended here
         self._runs: dict[RunId, asyncio.Task[None]] = {}
@@ -144,7 +144,7 @@ class RunWorker:
         steps may finish."""
         await self.arrive()
         await warn_if_not_durable(self.store)
-        sweeps = [asyncio.create_task(self._restart_on_error(duty)) for duty in self._duties()]
+        sweeps = [asyncio.create_task(self._restart_on_error(each)) for each in self._background_tasks()]
         self._claiming = asyncio.create_task(self._claim_forever())
         try:
             await asyncio.wait([self._claiming])
@@ -154,7 +154,7 @@ class RunWorker:
                 task.cancel()
             await asyncio.gather(*sweeps, self._claiming, return_exceptions=True)
             await self._end()
-        self.presence.check()
+        self.heartbeat.check()
         if not self._claiming.cancelled():
             self._claiming.result()
 
@@ -164,7 +164,7 @@ class RunWorker:
         if self.probe is not None:
             await self.probe.open(self)
         try:
-            await self.presence.enter()
+            await self.heartbeat.enter()
         except BaseException:
             if self.probe is not None:
                 await self.probe.close()
@@ -172,39 +172,41 @@ class RunWorker:
 
     async def _end(self) -> None:
         self._stopping = True
-        saying = asyncio.create_task(self.presence.announce_draining())
+        announcement = asyncio.create_task(self.heartbeat.announce_draining())
         try:
             await drain(self._runs, self.runtime.drivers, self.grace)
         finally:
-            await asyncio.gather(saying, return_exceptions=True)
-            await self.presence.leave()
+            await asyncio.gather(announcement, return_exceptions=True)
+            await self.heartbeat.leave()
             if self.probe is not None:
                 await self.probe.close()
             # Only now: a stop before the first turn of this loop must not be lost.
             self._stopping = False
 
-    def _duties(self) -> list[Duty]:
+    def _background_tasks(self) -> list[BackgroundTask]:
         """What a worker does beside its runs, each until it is cancelled."""
-        duties: list[Duty] = [
+        tasks: list[BackgroundTask] = [
             self.reaper.serve,
             self.timers.serve,
             self.unserved.serve,
             self.holds.serve,
             self.retention_sweep.serve,
+            self.scheduler.serve,
         ]
-        duties.append(self.scheduler.serve)
         arbiter, deliverer = self.runtime.arbiter, self.runtime.deliverer
         if arbiter is not None:
-            duties.append(partial(arbiter.serve, self.runtime.clock, self.poll))
+            tasks.append(partial(arbiter.serve, self.runtime.clock, self.poll))
         if self.runtime.queues is not None:
-            duties.append(self.runtime.queues.serve)
-        return duties if deliverer is None else [*duties, deliverer.serve]
+            tasks.append(self.runtime.queues.serve)
+        if deliverer is not None:
+            tasks.append(deliverer.serve)
+        return tasks
 
-    async def _restart_on_error(self, duty: Duty) -> None:
+    async def _restart_on_error(self, task: BackgroundTask) -> None:
         """An error in one of them is logged; it ends neither that task nor the worker."""
         while True:
             try:
-                await duty()
+                await task()
             except StoreMovedError:
                 return  # the worker meets it too, and ends with it
             except Exception:
@@ -248,7 +250,7 @@ class RunWorker:
     def _log_end(self, serving: asyncio.Task[None]) -> None:
         error = None if serving.cancelled() else serving.exception()
         if error is not None:
-            log.error("the worker %s ended: %s", self.presence.name, error)
+            log.error("the worker %s ended: %s", self.heartbeat.name, error)
 
     async def __aexit__(self, *_exc: object) -> None:
         await self.stop()

@@ -8,12 +8,15 @@ from typing import Any
 from holdfast.store.fence import OWNED, lease_values
 from holdfast.store.limit_admission import Admission, CountedStart
 from holdfast.store.rows import NewRun, RunRow
+from holdfast.store.sql.hold_lists import Condition, HoldListDialect
 from holdfast.store.sql.mariadb import concurrency_limits
 from holdfast.store.sql.mariadb.connect import MariadbConnection
 from holdfast.store.sql.mariadb.statement import statement
 from holdfast.types.concurrency_limits import flow_limit
+from holdfast.types.hold import HoldFilter
 from holdfast.types.lease import Lease
 from holdfast.types.record import Park, Record
+from holdfast.types.status import HoldStatus
 
 _GIVEN = (
     "id", "tenant", "flow", "version", "code", "lane", "priority", "thread", "instance_key",
@@ -107,3 +110,22 @@ def record_values(key: int, records: Sequence[Record], last: int) -> list[tuple[
         )  # fmt: skip
         number += r.events
     return values
+
+
+_IN_LIST = """EXISTS (
+    SELECT 1 FROM json_table(holds.{column}, '{path}' COLUMNS (
+        value varchar(768) CHARACTER SET utf8mb4 COLLATE utf8mb4_nopad_bin PATH '$')) AS listed
+    WHERE listed.value = ANY(?::text[]))"""
+_OTHERS = "(holds.assignee_type || ':' || holds.assignee_value = ANY(?::text[])) IS NOT TRUE"
+_SHARED_NOW = """holds.number IN (
+    SELECT number FROM @hold_shares WHERE tenant = ? AND assignee = ANY(?::text[]))"""
+_SHARED = f"holds.terms <> '{{}}' AND {_IN_LIST.format(column='terms', path='$.also_for[*]')}"
+
+
+def _shared(where: HoldFilter, status: HoldStatus, own: list[str]) -> list[Condition]:
+    if status is HoldStatus.pending and where.live and where.tenant is not None:
+        return [(_SHARED_NOW, (where.tenant, own)), (_OTHERS, (own,))]
+    return [(_SHARED, (own,)), (_OTHERS, (own,))]
+
+
+LISTS = HoldListDialect(_IN_LIST.format(column="tags", path="$[*]"), _shared)

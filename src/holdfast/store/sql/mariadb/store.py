@@ -15,11 +15,10 @@ from holdfast.store.sql.connection import Conn, Row, Work
 from holdfast.store.sql.mariadb import blobs, claim, claim_outbox, feed
 from holdfast.store.sql.mariadb.address import MariadbSettings
 from holdfast.store.sql.mariadb.delete import delete
-from holdfast.store.sql.mariadb.dialect import MariadbConn
+from holdfast.store.sql.mariadb.dialect import LISTS, MariadbConn
 from holdfast.store.sql.mariadb.examine import durability, examine
 from holdfast.store.sql.mariadb.failover import LOSSES, PrimaryCheck
 from holdfast.store.sql.mariadb.heartbeat import MariadbHeartbeat
-from holdfast.store.sql.mariadb.hold_lists import LISTS
 from holdfast.store.sql.mariadb.open import ServerFacts, prepare
 from holdfast.store.sql.mariadb.pool import MariadbPools
 from holdfast.store.sql.mariadb.settle import settle_plain

@@ -7,12 +7,15 @@ from typing import Any
 
 from holdfast.store.limit_admission import Admission, CountedStart
 from holdfast.store.rows import NewRun, RunRow
+from holdfast.store.sql.hold_lists import Condition, HoldListDialect
 from holdfast.store.sql.postgres import concurrency_limits, listen, settle_full
 from holdfast.store.sql.postgres.connect import PostgresConnection
 from holdfast.store.sql.postgres.settle import INTO_JOURNAL, JOURNAL, RECORDS, record_values
 from holdfast.types.concurrency_limits import flow_limit
+from holdfast.types.hold import HoldFilter
 from holdfast.types.lease import Lease
 from holdfast.types.record import Park, Record
+from holdfast.types.status import HoldStatus
 
 _GIVEN = (
     "id", "tenant", "flow", "version", "code", "lane", "priority", "thread", "instance_key",
@@ -86,3 +89,23 @@ class PostgresConn(PostgresConnection):
 
     async def park(self, now: int, lease: Lease, how: Park) -> bool:
         return await settle_full.park(self, now, lease, how)
+
+
+_SHARED = "holds.shared && ?::text[]"
+# As an array, which is made first: the server takes one hold in two hundred to be shared with any person, and
+# would look for the first page of them among all holds of the tenant, in the order of the list.
+_SHARED_PENDING = """holds.number = ANY (ARRAY(
+    SELECT number FROM @holds
+    WHERE shared && ?::text[] AND status = 'pending' AND NOT read_only{of_tenant}))"""
+_NOT_OWN = "holds.assignee_type || ':' || holds.assignee_value <> ALL (?::text[])"
+
+
+def _shared(where: HoldFilter, status: HoldStatus, own: list[str]) -> list[Condition]:
+    # The index has the live pending ones only.
+    if status is not HoldStatus.pending or not where.live:
+        return [(_SHARED, (own,)), (_NOT_OWN, (own,))]
+    of_tenant, tenant = ("", list[Any]()) if where.tenant is None else (" AND tenant = ?", [where.tenant])
+    return [(_SHARED_PENDING.format(of_tenant=of_tenant), (own, *tenant)), (_NOT_OWN, (own,))]
+
+
+LISTS = HoldListDialect("holds.tags && ?::text[]", _shared)

@@ -22,11 +22,10 @@ from holdfast.store.sql.postgres import (
 from holdfast.store.sql.postgres.address import PostgresSettings
 from holdfast.store.sql.postgres.call_group import CallGroup
 from holdfast.store.sql.postgres.delete import delete, vacuum
-from holdfast.store.sql.postgres.dialect import PostgresConn
+from holdfast.store.sql.postgres.dialect import LISTS, PostgresConn
 from holdfast.store.sql.postgres.examine import durability, examine
 from holdfast.store.sql.postgres.failover import LOSSES, FailoverCheck
 from holdfast.store.sql.postgres.heartbeat import PostgresHeartbeat
-from holdfast.store.sql.postgres.hold_lists import LISTS
 from holdfast.store.sql.postgres.listen import LATEST_IDS, PostgresListener, notify
 from holdfast.store.sql.postgres.open import OpenResult, prepare
 from holdfast.store.sql.postgres.pool import PostgresPools

@@ -115,6 +115,7 @@ class FileIdentity:
         was, and would be ignored after a crash. A checkpoint of another process may have emptied it too: then
         the next write begins it anew."""
         self.check()
+        # `_log_has_no_header`, without the call: this is done for each commit.
         if self._log >= 0 and os.pread(self._log, 4, 0) not in LOG_BEGINS:
             _write_again(cur)
             self.check()

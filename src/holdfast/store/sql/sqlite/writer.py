@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Sized
@@ -21,7 +22,6 @@ from holdfast.errors import StoreReplacedError
 from holdfast.store.sql.sqlite.connect import Connection, Cursor, SqliteSettings, connect
 from holdfast.store.sql.sqlite.errors import closed, translated
 from holdfast.store.sql.sqlite.identity import FileIdentity
-from holdfast.store.sql.sqlite.log_space import LogSpace
 from holdfast.telemetry import log
 
 T = TypeVar("T")
@@ -29,6 +29,35 @@ T = TypeVar("T")
 Work = Callable[[Cursor, int], T]
 """Writes inside an open transaction; the second argument is the store's time. May be called again after a
 rollback, so it keeps no state between calls."""
+
+
+LEAST_RESERVED = 64 << 10
+MOST_RESERVED = 1 << 20
+
+
+class LogSpace:
+    """Space in the write-ahead log before it is needed.
+
+    To flush a file that has grown, the system also writes its size and its new blocks: a commit takes about
+    half as long again as one that writes where the log has been before. So the log grows by large pieces of
+    zeros. SQLite ignores them, as it ignores what an earlier round left there: a frame counts only with the
+    salt of the log's header."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path + "-wal"
+        self.reserved = 0  # a longer log was made so by SQLite: the reserved part is used up
+
+    def reserve(self) -> None:
+        """Only with SQLite's write lock: a frame of another process would be overwritten. Without space on
+        the disk nothing is reserved, and SQLite reports it where it matters."""
+        with contextlib.suppress(OSError):
+            file = os.open(self._path, os.O_WRONLY)
+            try:
+                end = os.fstat(file).st_size
+                self.reserved = end
+                self.reserved += os.pwrite(file, bytes(min(max(end, LEAST_RESERVED), MOST_RESERVED)), end)
+            finally:
+                os.close(file)
 
 
 class WriterBusy:

@@ -1,4 +1,4 @@
-"""The registration of a worker in the fleet: its name and state, renewed with each heartbeat.
+"""The heartbeat of a worker: it registers its name and state in the fleet, and renews them.
 
 No two live workers have the same name. The leases of its runs have their own heartbeat (`runs/driver/lease`).
 
@@ -53,7 +53,7 @@ class Throughput:
         self._before = at, records, ended
 
 
-class WorkerRegistration:
+class WorkerHeartbeat:
     """Renewed regularly, each time for the length of a lease; removed when the worker ends."""
 
     def __init__(self, worker: RunWorker) -> None:

@@ -35,6 +35,7 @@ GERUND = re.compile(r"(?:^|_)[a-z]{2,}ing$")
 GERUNDS_THAT_ARE_NOUNS = frozenset(
     {"encoding", "finding", "mapping", "ordering", "ring", "routing", "setting", "string", "wiring"}
 )
+PACKAGES_THAT_ARE_NOUNS = frozenset({"coding", "drawing", "testing", "timing"})
 
 # ---- knots
 
@@ -74,6 +75,8 @@ CAPITAL = re.compile(r"(?:The|There|This|A|An|It|Another|Only|More|No|Cannot|Giv
 HISTORY = ("docs/adr/", "docs/ledger/", "CHANGELOG.md")
 DOTTED = re.compile(r"(?<![\w./@:-])holdfast((?:\.[A-Za-z_]\w*)+)")
 PATH = re.compile(r"(?<![\w./-])((?:src|tests|tools|docs|examples|bench|deploy|requirements)/[\w./-]*\w)")
+# As CONTRIBUTING writes it: `runs/driver`, `engine/step.py`.
+SHORT_PATH = re.compile(r"`(([a-z_]+)/[\w/-]*\w(?:\.py)?)/?`")
 # In docstrings and comments, as `store.protocols`. Settings and groups of the client look alike.
 QUOTED = re.compile(r"`((?!config\.|client\.)[a-z_]+(?:\.[A-Za-z_]\w*)+)`")
 # A file beside modules: `holdfast.db`, `holdfast.d.ts`.
@@ -165,10 +168,13 @@ def bad_modules(source: Source) -> Iterator[Finding]:
             continue
         if "__" in last:
             yield Finding(source.place(name), f"{last} joins two names", "Merge it, or give it one noun.")
-        elif GERUND.search(last) and last not in GERUNDS_THAT_ARE_NOUNS and source.modules[name].stem == last:
+            continue
+        is_module = source.modules[name].stem == last
+        allowed = GERUNDS_THAT_ARE_NOUNS if is_module else PACKAGES_THAT_ARE_NOUNS
+        if GERUND.search(last) and last not in allowed:
             yield Finding(
                 source.place(name),
-                f"the module name {last} is a gerund",
+                f"the {'module' if is_module else 'package'} name {last} is a gerund",
                 "Use a noun, or the verb of its one entry point.",
             )
 
@@ -248,11 +254,16 @@ def unknown_in_docs(source: Source, given: Iterable[tuple[str, str]] | None = No
                     yield Finding(
                         f"{page}:{number}", f"there is no {match[0]}", "Write the name that it has now."
                     )
-            for match in PATH.finditer(line):
-                if not _is_path(source.root, match[1]):
-                    yield Finding(
-                        f"{page}:{number}", f"there is no {match[1]}", "Write the path that it has now."
-                    )
+            paths = [path for path in PATH.findall(line) if not _is_path(source.root, path)]
+            for path in (*paths, *_unknown_below(source, line, packages)):
+                yield Finding(f"{page}:{number}", f"there is no {path}", "Write the path that it has now.")
+
+
+def _unknown_below(source: Source, line: str, packages: set[str]) -> Iterator[str]:
+    for path, package in SHORT_PATH.findall(line):
+        known = (source.folder / path).exists() or (source.folder / f"{path}.py").exists()
+        if package in packages and not known and not _is_path(source.root, path):
+            yield path
 
 
 def unknown_in_source(source: Source) -> Iterator[Finding]:
@@ -268,6 +279,10 @@ def unknown_in_source(source: Source) -> Iterator[Finding]:
                         f"there is no {match[1]}",
                         "Write the name that it has now.",
                     )
+            for path in _unknown_below(source, line, packages):
+                yield Finding(
+                    source.place(name, number), f"there is no {path}", "Write the path that it has now."
+                )
 
 
 def _exists(source: Source, parts: list[str], packages: set[str]) -> bool:

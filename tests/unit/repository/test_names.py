@@ -46,12 +46,16 @@ def test_a_check_that_there_is_not_is_named(names: ModuleType, capsys: pytest.Ca
 
 @pytest.mark.covers("PLAIN-NAME-01")
 def test_gerunds_and_joined_names_are_found_in_modules(names: ModuleType, tmp_path: Path) -> None:
-    files = ["runs/parking", "runs/park", "cli/dead__burying", "api/routing", "types/ring", "__main__"]
+    files = [
+        "runs/parking", "runs/park", "runs/scheduling/cron", "runs/timing/cron", "cli/dead__burying",
+        "api/routing", "types/ring", "__main__",
+    ]  # fmt: skip
     source = names.Source(tree(tmp_path, {f"src/holdfast/{name}.py": "" for name in files}))
     found = [(each.place, each.problem) for each in names.bad_modules(source)]
     assert found == [
         ("src/holdfast/cli/dead__burying.py:1", "dead__burying joins two names"),
         ("src/holdfast/runs/parking.py:1", "the module name parking is a gerund"),
+        ("src/holdfast/runs/scheduling/__init__.py:1", "the package name scheduling is a gerund"),
     ]
 
 
@@ -110,7 +114,9 @@ def test_pages_may_name_only_modules_and_files_that_exist(names: ModuleType, tmp
         "docs/page.md": "`holdfast.runs.claim.claim`, `holdfast.Flow`, `holdfast.run.started`, holdfast.db,\n"
         "`src/holdfast/runs/claim.py`, tools/names.py, examples/NAME.py, ./holdfast.runs.x,\n"
         "`holdfast.runs.claiming`, `holdfast.house`\n"
-        "and src/holdfast/runs/claiming.py.\n",
+        "and src/holdfast/runs/claiming.py.\n"
+        "`runs/claim.py`, `runs/claim`, `runs/`, `runs/ID`, `other/claim.py`, /runs/settle,\n"
+        "`runs/settle.py` and `runs/settle`\n",
         "docs/adr/0001-old.md": "`holdfast.runs.gone`\n",
         "CHANGELOG.md": "`holdfast.runs.gone`\n",
     }
@@ -119,6 +125,8 @@ def test_pages_may_name_only_modules_and_files_that_exist(names: ModuleType, tmp
         "docs/page.md:3: there is no holdfast.runs.claiming. Write the name that it has now.",
         "docs/page.md:3: there is no holdfast.house. Write the name that it has now.",
         "docs/page.md:4: there is no src/holdfast/runs/claiming.py. Write the path that it has now.",
+        "docs/page.md:6: there is no runs/settle.py. Write the path that it has now.",
+        "docs/page.md:6: there is no runs/settle. Write the path that it has now.",
     ]
 
 
@@ -185,7 +193,13 @@ def check(name):
 def test_modules_that_comments_name_exist(names: ModuleType, tmp_path: Path) -> None:
     text = (
         '"""As `store.rows` and `store.rows.Row`; not `store.gone`, `config.x`, `store.json` or `row.x`."""\n'
+        "# `store/rows`, `store/lost` and `src/main.py`\n"
     )
     files = {"src/holdfast/a.py": text, "src/holdfast/store/rows.py": "class Row:\n    pass\n"}
-    (found,) = names.unknown_in_source(names.Source(tree(tmp_path, files)))
-    assert (found.place, found.problem) == ("src/holdfast/a.py:1", "there is no store.gone")
+    found = [
+        (each.place, each.problem) for each in names.unknown_in_source(names.Source(tree(tmp_path, files)))
+    ]
+    assert found == [
+        ("src/holdfast/a.py:1", "there is no store.gone"),
+        ("src/holdfast/a.py:2", "there is no store/lost"),
+    ]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from datetime import datetime
 from functools import cached_property
 from threading import Thread
@@ -270,22 +270,26 @@ class Flow(AgentNodes, Generic[State]):
                 await asyncio.gather(driving, return_exceptions=True)
 
 
-async def follow(service: RunService, run: RunId, driving: asyncio.Future[Any]) -> AsyncIterator[Event]:
-    after = 0
-    woken = asyncio.Event()
+async def follow(
+    service: RunService, run: RunId, driving: asyncio.Future[Any], *, poll: float | None = None
+) -> AsyncGenerator[Event]:
+    """Events as they become durable, until the work is done. `poll`: seconds after which events of another
+    process are looked for, which advances the run meanwhile."""
+    after, woken = 0, asyncio.Event()
     stop = service.runtime.listen(run, woken.set)
     driving.add_done_callback(lambda _done: woken.set())
     try:
         while True:
+            # Both before the events are read: what is written after this line is found by another round.
             woken.clear()
-            # Before the events are read: what is written after this line is found by another round.
             over = driving.done()
             for event in await service.events(run, after=after, limit=10_000):
                 after = event.number
                 yield event
             if over:
                 return
-            await woken.wait()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(woken.wait(), poll)
     finally:
         stop()
 

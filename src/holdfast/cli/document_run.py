@@ -13,14 +13,12 @@ import msgspec
 
 from holdfast.app.loader import absolute, load_module
 from holdfast.cli.drive import start_run
-from holdfast.cli.drive_and_print import drive_and_print
+from holdfast.cli.drive_and_print import drive_and_print, drive_started
 from holdfast.cli.flow_check import print_warnings
 from holdfast.cli.main import Exit
 from holdfast.cli.options.output import OutputOptions
 from holdfast.cli.options.store import known_sources, open_store_for_command, remember_source
-from holdfast.cli.output.console import print_line, print_note
-from holdfast.cli.output.json_output import print_json
-from holdfast.cli.output.results import command, row_json, shown_run, status_text
+from holdfast.cli.output.results import print_created, shown_run
 from holdfast.documents.functions import functions_of
 from holdfast.documents.program import DocumentDialect, default_site, program_for
 from holdfast.documents.queue_allow_list import require_listed_queues
@@ -35,7 +33,6 @@ from holdfast.model.fingerprint import graph_fingerprint
 from holdfast.model.graph import Graph, GraphSpec
 from holdfast.model.program import Program
 from holdfast.queues.settings import queue_settings
-from holdfast.runs.concurrency_limits.run_limits import QueuedRun
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunRow
 
@@ -152,27 +149,10 @@ async def start_document(
         remember_source(manner.store, program.version, ",".join(map(absolute, functions)))
     if detach:
         row, fresh = await service.create(program, given, **options)
-        return await _print_detached(service, row, manner, fresh=fresh)
-    started = await start_run(service, program, given, **options)
-    if isinstance(started, QueuedRun):
-        return await drive_and_print(service, program, started.row, manner, created=True)
-    if not isinstance(started, RunRow):
-        return await drive_and_print(service, program, started[0].run, manner, started)
-    if not manner.json:
-        print_note(f"A run with this idempotency key exists already: {started.id}.")
-    return await drive_and_print(service, program, started, manner)
-
-
-async def _print_detached(service: RunService, row: RunRow, manner: OutputOptions, *, fresh: bool) -> Exit:
-    shown = await shown_run(service.store, row)
-    if manner.json:
-        print_json({**row_json(shown), "created": fresh})
+        print_created(await shown_run(service.store, row), manner, fresh=fresh)
         return Exit.ok
-    if not fresh:
-        print_note(f"A run with this idempotency key exists already: {row.id}.")
-    print_line(f"run {row.id} is {status_text(shown)} in lane {shown.lane}.")
-    print_line(f"A worker advances it: {command('worker', '', manner.store, manner.engine).strip()}")
-    return Exit.ok
+    started = await start_run(service, program, given, **options)
+    return await drive_started(service, program, started, manner)
 
 
 async def resume_document(

@@ -13,10 +13,11 @@ from holdfast.cli.main import Exit
 from holdfast.cli.options.output import OutputOptions
 from holdfast.cli.output.console import print_note
 from holdfast.cli.output.json_output import print_json
-from holdfast.cli.output.results import exit_for, print_result, result_json
+from holdfast.cli.output.results import exit_for, print_known_key, print_result, result_json
 from holdfast.cli.output.watch import show_slow_progress, watch
 from holdfast.errors import InputError
 from holdfast.model.program import Program
+from holdfast.runs.concurrency_limits.run_limits import QueuedRun
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunRow
 
@@ -57,6 +58,19 @@ async def drive_and_print(
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         result = await driving
     return exit_for(result.status)
+
+
+async def drive_started(
+    service: RunService, program: Program, started: Claimed | QueuedRun | RunRow, manner: OutputOptions
+) -> Exit:
+    """`started`: what `start_run` returned."""
+    if isinstance(started, QueuedRun):
+        return await drive_and_print(service, program, started.row, manner, created=True)
+    if not isinstance(started, RunRow):
+        return await drive_and_print(service, program, started[0].run, manner, started)
+    if not manner.json:
+        print_known_key(started)
+    return await drive_and_print(service, program, started, manner)
 
 
 def print_run_result(result: Result, manner: OutputOptions) -> None:

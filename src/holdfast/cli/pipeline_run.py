@@ -11,6 +11,7 @@ from typing import Any, cast
 
 import msgspec
 
+from holdfast.app.flow import follow
 from holdfast.app.loader import load_object
 from holdfast.app.result import Result
 from holdfast.attractor.directory_owner import reserved
@@ -38,7 +39,7 @@ from holdfast.cli.output.results import (
     shown_run,
     status_text,
 )
-from holdfast.cli.output.watch import follow, watch
+from holdfast.cli.output.watch import POLL, watch
 from holdfast.errors import InputError
 from holdfast.frontends.dot.diagnostics import DiagnosticSeverity
 from holdfast.frontends.dot.lower import DIALECT
@@ -239,7 +240,7 @@ async def _print_stages(
     service: RunService, row: RunRow, driving: asyncio.Future[Any], *, after: int
 ) -> None:
     """`after`: the place of the last event that was already printed."""
-    async for event in follow(service, row.id, driving):
+    async for event in follow(service, row.id, driving, poll=POLL):
         line = stage_line(event) if event.number > after else ""
         if line:
             print_line(line)

@@ -25,9 +25,7 @@ from holdfast.cli.main import Exit
 from holdfast.cli.options.json_input import read_json
 from holdfast.cli.options.output import OutputOptions
 from holdfast.cli.options.store import open_store_for_command, remember_source
-from holdfast.cli.output.console import print_line, print_note
-from holdfast.cli.output.json_output import print_json
-from holdfast.cli.output.results import command, row_json, shown_run, status_text
+from holdfast.cli.output.results import print_created, shown_run
 from holdfast.errors import FlowNotFoundError, InputError, StateError
 
 DOCUMENTS = (".yaml", ".yml", ".json")
@@ -243,10 +241,8 @@ def _run_pipeline(
 async def run_flow(spec: str, given: Any, options: dict[str, Any], manner: OutputOptions) -> Exit:
     from holdfast.app.loader import absolute
     from holdfast.cli.drive import start_run
-    from holdfast.cli.drive_and_print import drive_and_print
+    from holdfast.cli.drive_and_print import drive_started
     from holdfast.cli.flow_check import load_checked_flow
-    from holdfast.runs.concurrency_limits.run_limits import QueuedRun
-    from holdfast.store.rows import RunRow
 
     flow = load_checked_flow(spec)
     program = flow.program()
@@ -258,13 +254,7 @@ async def run_flow(spec: str, given: Any, options: dict[str, Any], manner: Outpu
             raise _input_error(flow, error) from error
         # Before it is advanced: after a crash `holdfast resume RUN` needs it.
         remember_source(manner.store, program.version, absolute(spec))
-        if isinstance(started, QueuedRun):
-            return await drive_and_print(service, program, started.row, manner, created=True)
-        if not isinstance(started, RunRow):
-            return await drive_and_print(service, program, started[0].run, manner, started)
-        if not manner.json:
-            print_note(f"A run with this idempotency key exists already: {started.id}.")
-        return await drive_and_print(service, program, started, manner)
+        return await drive_started(service, program, started, manner)
 
 
 def _input_error(flow: Flow, error: StateError) -> StateError:
@@ -288,11 +278,5 @@ async def start_detached(spec: str, given: Any, options: dict[str, Any], manner:
             raise _input_error(flow, error) from error
         remember_source(manner.store, program.version, absolute(spec))
         row = await shown_run(service.store, row)
-    if manner.json:
-        print_json({**row_json(row), "created": fresh})
-        return Exit.ok
-    if not fresh:
-        print_note(f"A run with this idempotency key exists already: {row.id}.")
-    print_line(f"run {row.id} is {status_text(row)} in lane {row.lane}.")
-    print_line(f"A worker advances it: {command('worker', spec, manner.store, manner.engine)}")
+    print_created(row, manner, fresh=fresh, spec=spec)
     return Exit.ok

@@ -13,7 +13,7 @@ from holdfast.cli.main import Exit
 from holdfast.cli.options.store import shown_address
 from holdfast.cli.output.console import print_line, print_note
 from holdfast.cli.output.forms import form_lines, sample_data
-from holdfast.cli.output.json_output import brief, iso_times
+from holdfast.cli.output.json_output import brief, iso_times, print_json
 from holdfast.cli.output.tables import print_fields
 from holdfast.types.clock import iso, to_datetime, to_micros
 from holdfast.types.human_time import clock_time
@@ -21,6 +21,7 @@ from holdfast.types.status import RunStatus, run_label
 
 if TYPE_CHECKING:
     from holdfast.app.result import Result
+    from holdfast.cli.options.output import OutputOptions
     from holdfast.model.graph import Graph
     from holdfast.runs.run_view import MachineWait, ShownRun
     from holdfast.store.protocols import Store
@@ -129,6 +130,21 @@ def _answer_command(which: str, choice: str, store: str | None, data: str) -> st
     if choice.startswith("-"):
         return f"{command('answer', which + data, store)} -- {quote(choice)}"
     return command("answer", f"{which} {quote(choice)}{data}", store)
+
+
+def print_created(row: ShownRun, manner: OutputOptions, *, fresh: bool, spec: str = "") -> None:
+    """A run that was only created (`--detach`). `spec`: what a worker that advances it has to serve."""
+    if manner.json:
+        print_json({**row_json(row), "created": fresh})
+        return
+    if not fresh:
+        print_known_key(row)
+    print_line(f"run {row.id} is {status_text(row)} in lane {row.lane}.")
+    print_line(f"A worker advances it: {command('worker', spec, manner.store, manner.engine).strip()}")
+
+
+def print_known_key(row: ShownRun | RunRow) -> None:
+    print_note(f"A run with this idempotency key exists already: {row.id}.")
 
 
 def command(verb: str, rest: str, store: str | None, engine: str | None = None) -> str:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncGenerator
 from typing import Any
 
+from holdfast.app.flow import follow
 from holdfast.cli.output.console import PATIENCE, is_terminal, live_console, print_line, status_console
 from holdfast.cli.output.json_output import to_json
 from holdfast.cli.output.results import event_json, event_line
@@ -19,10 +20,9 @@ from holdfast.runs.service import RunService
 from holdfast.store.rows import RunRow
 from holdfast.types.event import Event
 from holdfast.types.human_time import human_duration
-from holdfast.types.ids import RunId
 
 POLL = 0.3
-"""Seconds after which others may have written something that nobody told us about."""
+"""Seconds after which another process may have written something that this one was not notified of."""
 
 FRAME = 0.1
 
@@ -30,13 +30,13 @@ FRAME = 0.1
 async def watch(service: RunService, row: RunRow, driving: asyncio.Future[Any], *, json: bool) -> None:
     """Until the work is done."""
     if json:
-        async for event in follow(service, row.id, driving):
+        async for event in follow(service, row.id, driving, poll=POLL):
             print(to_json(event_json(event)), flush=True)
     elif is_terminal():
         await _live(service, row, driving)
     else:
         graph = (await reader_of(service, row)).graph
-        async for event in follow(service, row.id, driving):
+        async for event in follow(service, row.id, driving, poll=POLL):
             _print_event(event, graph)
 
 
@@ -46,28 +46,6 @@ def _print_event(event: Event, graph: Graph) -> None:
         print_line(line)
         # The reader of the pipe wants it now.
         sys.stdout.flush()
-
-
-async def follow(service: RunService, run: RunId, driving: asyncio.Future[Any]) -> AsyncGenerator[Event]:
-    """Events as they become durable, also those of a run that another process advances."""
-    after, woken = 0, asyncio.Event()
-    stop = service.runtime.listen(run, woken.set)
-    driving.add_done_callback(lambda _done: woken.set())
-    try:
-        while True:
-            # Before the read: a signal during the read must lead to another round.
-            woken.clear()
-            # Before the read too: events committed just before the end are then read in this round.
-            over = driving.done()
-            for event in await service.events(run, after=after, limit=10_000):
-                after = event.number
-                yield event
-            if over:
-                return
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(woken.wait(), POLL)
-    finally:
-        stop()
 
 
 async def _live(service: RunService, row: RunRow, driving: asyncio.Future[Any]) -> None:
@@ -83,7 +61,7 @@ async def _live(service: RunService, row: RunRow, driving: asyncio.Future[Any]) 
 
     with Live(drawn(), console=console, auto_refresh=False) as live:
         async with _each_frame(lambda: live.update(drawn(), refresh=True)):
-            async for event in follow(service, row.id, driving):
+            async for event in follow(service, row.id, driving, poll=POLL):
                 view.see(event)
         view.stands((await service.get(row.id)).status)
         live.update(drawn(), refresh=True)
@@ -113,7 +91,7 @@ async def show_slow_progress(service: RunService, row: RunRow, driving: asyncio.
     visits, graph = Visits(keep=0), (await reader_of(service, row)).graph
     with console.status("", spinner="dots") as status:
         async with _each_frame(lambda: status.update(_at_work(row, visits, graph, service.store.now()))):
-            async for event in follow(service, row.id, driving):
+            async for event in follow(service, row.id, driving, poll=POLL):
                 apply_event(visits, event)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any, Final, cast
 
@@ -12,6 +12,7 @@ import msgspec
 from holdfast.model.checks.graph_view import ValidationView
 from holdfast.model.checks.json_schemas import schema_faults
 from holdfast.model.checks.names import near_name
+from holdfast.model.checks.shown_fields import texts_in
 from holdfast.model.checks.value_types import TEXT
 from holdfast.model.forms.compile import compile_form
 from holdfast.model.forms.field_kinds import CONDITIONS, KINDS
@@ -42,7 +43,7 @@ def check_hold(view: ValidationView, node: Node, hold: HoldSpec) -> None:
     for rung in hold.terms.ladder if hold.terms else ():
         _assignee(view, node, rung.to, "ladder")
     for name, value in hold.context.items():
-        for text in _texts(value):
+        for text in texts_in(value):
             view.template(text, f"its context {name!r}", node=node.id)
     if RESOLVED_SKILLS in hold.context:
         problem = (
@@ -66,18 +67,6 @@ def check_hold(view: ValidationView, node: Node, hold: HoldSpec) -> None:
     _form(view, node, hold)
     for fault in [] if hold.schema is None else schema_faults(hold.schema):
         view.error("hold-schema", fault, node=node.id)
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """All texts in it, however deep."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for inner in cast("Mapping[str, Any]", value).values():
-            yield from _texts(inner)
-    elif isinstance(value, (list, tuple)):
-        for inner in cast("list[Any]", value):
-            yield from _texts(inner)
 
 
 def _assignee(view: ValidationView, node: Node, text: Any, what: str) -> None:
@@ -154,7 +143,7 @@ def _section(view: ValidationView, node: Node, section: Mapping[str, Any], *, li
         if isinstance(column, Mapping):
             _section(view, node, cast("Mapping[str, Any]", column), literal=literal)
     if not literal:
-        for text in _texts({name: value for name, value in section.items() if name not in CONDITIONS}):
+        for text in texts_in({name: value for name, value in section.items() if name not in CONDITIONS}):
             view.template(text, where, node=node.id)
 
 

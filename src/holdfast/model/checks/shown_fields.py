@@ -69,7 +69,7 @@ def _is_read(view: ValidationView, names: set[str]) -> bool:
     if any(each is None or names & each for each in code):
         return True
     bare = [_without_fields(node) for node in view.nodes.values()]
-    texts = _texts(msgspec.to_builtins([bare, list(view.spec.edges)], enc_hook=repr))
+    texts = texts_in(msgspec.to_builtins([bare, list(view.spec.edges)], enc_hook=repr))
     return any(not names.isdisjoint(re.findall(r"\w+", text)) for text in texts)
 
 
@@ -109,7 +109,7 @@ def _shown(view: ValidationView, hold: HoldSpec) -> Iterator[str]:
 
 def _named(view: ValidationView, hold: HoldSpec, value: Any) -> Iterator[str]:
     own = fields_of_hold(hold)
-    for text in _texts(value):
+    for text in texts_in(value):
         try:
             names = compile_template(text).names if "{{" in text else ()
         except TemplateSyntaxError:
@@ -120,12 +120,13 @@ def _named(view: ValidationView, hold: HoldSpec, value: Any) -> Iterator[str]:
                 yield inside[0]
 
 
-def _texts(value: Any) -> Iterator[str]:
+def texts_in(value: Any) -> Iterator[str]:
+    """All texts in it, however deep."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
         for inner in cast("Mapping[str, Any]", value).values():
-            yield from _texts(inner)
+            yield from texts_in(inner)
     elif isinstance(value, (list, tuple)):
         for inner in cast("list[Any]", value):
-            yield from _texts(inner)
+            yield from texts_in(inner)

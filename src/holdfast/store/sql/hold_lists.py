@@ -11,7 +11,14 @@ import msgspec
 
 from holdfast.store.hold_order import SHARED_ASSIGNEE, Place, Range, ranges, require_place
 from holdfast.store.sql.connection import Conn, Row
-from holdfast.store.sql.hold_rows import COLUMNS, FROM, hold_row
+from holdfast.store.sql.hold_rows import (
+    COLUMNS,
+    FROM,
+    RUN_COLUMNS,
+    Condition,
+    hold_row,
+    span_conditions,
+)
 from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow
 from holdfast.types.status import HoldStatus
 
@@ -23,20 +30,12 @@ _PLACES = {
 _BY_NUMBER = f"SELECT holds.number, {COLUMNS} {FROM} WHERE holds.number = ANY(?::bigint[])"
 _OF_RUN = """EXISTS (
     SELECT 1 FROM @runs AS runs WHERE runs.key = holds.run_key AND {column} = ANY(?::text[]))"""
-_RUN_COLUMNS = {
-    "flow": "runs.flow",
-    "instance_key": "runs.instance_key",
-    "deployment": "coalesce(runs.deployment, 'flow:' || runs.flow)",
-    "started_by": "runs.started_by",
-}
 _NOTED = "holds.id IN (SELECT hold FROM @hold_notes WHERE kind = ? AND slot = ?)"
 _NOT_NOTED = """NOT EXISTS (
     SELECT 1 FROM @hold_notes AS notes
     WHERE notes.hold = holds.id AND kind = ? AND slot = ? AND coalesce(until > ?, true))"""
 _RUNS = "holds.run_key IN (SELECT key FROM @runs WHERE id = ANY(?::text[]))"
 _PAGE = 500  # prompts that are searched at once
-
-Condition = tuple[str, Sequence[Any]]
 
 
 class HoldListDialect(msgspec.Struct, frozen=True):
@@ -166,25 +165,13 @@ def _filters(lists: HoldListDialect, where: HoldFilter) -> list[Condition]:
             conditions.append((f"holds.{column} = ANY(?::text[])", (list(values),)))
     if where.not_type:
         conditions.append(("holds.type <> ALL(?::text[])", (list(where.not_type),)))
-    return conditions + _spans(where) + _of_others(lists, where)
-
-
-def _spans(where: HoldFilter) -> list[Condition]:
-    given = {
-        "holds.created_at >= ?": where.created_from,
-        "holds.created_at < ?": where.created_to,
-        "holds.expires_at >= ?": where.expires_from,
-        "holds.expires_at < ?": where.expires_to,
-        "holds.resolved_at >= ?": where.resolved_from,
-        "holds.resolved_at < ?": where.resolved_to,
-    }
-    return [(text, (value,)) for text, value in given.items() if value is not None]
+    return conditions + span_conditions(where) + _of_others(lists, where)
 
 
 def _of_others(lists: HoldListDialect, where: HoldFilter) -> list[Condition]:
     """Conditions on the run, on notes and on tags."""
     conditions: list[Condition] = []
-    for name, column in _RUN_COLUMNS.items():
+    for name, column in RUN_COLUMNS.items():
         if values := getattr(where, name):
             conditions.append((_OF_RUN.format(column=column), (list(values),)))
     if where.run:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from holdfast.store.sql import outbox, queues
 from holdfast.store.sql.audit import AuditEntries
 from holdfast.store.sql.connection import Conn, Row
 from holdfast.types.audit import NewAudit
-from holdfast.types.hold import OPEN_ONLY_FIELDS, HoldRow, HoldTerms, NewHold, Option
+from holdfast.types.hold import OPEN_ONLY_FIELDS, HoldFilter, HoldRow, HoldTerms, NewHold, Option
 from holdfast.types.ids import HoldId, RunId
 from holdfast.types.outbox import OutboxMessage
 from holdfast.types.record import Side
@@ -31,7 +31,16 @@ OWN = tuple(field for field in FIELDS if field not in _OF_RUN)
 """Fields with their own column; the others come from the run."""
 COLUMNS = ", ".join(_OF_RUN.get(field, f"holds.{field}") for field in FIELDS)
 FROM = "FROM @holds AS holds JOIN @runs AS runs ON runs.key = holds.run_key"
+RUN_COLUMNS = {
+    "flow": "runs.flow",
+    "instance_key": "runs.instance_key",
+    "deployment": "coalesce(runs.deployment, 'flow:' || runs.flow)",
+    "started_by": "runs.started_by",
+}
+"""Fields of a filter that are columns of the run."""
 _BY_ID = f"SELECT {COLUMNS} {FROM} WHERE holds.id = ?"
+Condition = tuple[str, Sequence[Any]]
+"""A part of a WHERE clause, and its arguments."""
 _STATUSES = {str(status): status for status in HoldStatus}
 _PLAIN = HoldTerms()
 
@@ -54,6 +63,18 @@ def hold_row(values: Row) -> HoldRow:
     if fields["options"] is not None:
         fields["options"] = _read_options(fields["options"])
     return HoldRow(**fields)
+
+
+def span_conditions(where: HoldFilter) -> list[Condition]:
+    given = {
+        "holds.created_at >= ?": where.created_from,
+        "holds.created_at < ?": where.created_to,
+        "holds.expires_at >= ?": where.expires_from,
+        "holds.expires_at < ?": where.expires_to,
+        "holds.resolved_at >= ?": where.resolved_from,
+        "holds.resolved_at < ?": where.resolved_to,
+    }
+    return [(text, (value,)) for text, value in given.items() if value is not None]
 
 
 def columns(fields: Iterable[str], values: Iterable[Any]) -> list[Any]:

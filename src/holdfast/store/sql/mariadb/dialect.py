@@ -8,7 +8,8 @@ from typing import Any
 from holdfast.store.fence import OWNED, lease_values
 from holdfast.store.limit_admission import Admission, CountedStart
 from holdfast.store.rows import NewRun, RunRow
-from holdfast.store.sql.hold_lists import Condition, HoldListDialect
+from holdfast.store.sql.hold_lists import HoldListDialect
+from holdfast.store.sql.hold_rows import Condition
 from holdfast.store.sql.mariadb import concurrency_limits
 from holdfast.store.sql.mariadb.connect import MariadbConnection
 from holdfast.store.sql.mariadb.statement import statement

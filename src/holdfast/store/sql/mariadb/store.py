@@ -11,6 +11,7 @@ from holdfast.store.limit_admission import wait_until_open
 from holdfast.store.rows import Capability, Claim, ClaimRequest, NewRun, RunRow, StoreFacts
 from holdfast.store.sql import reclaim, runs
 from holdfast.store.sql.acknowledgements import Acknowledgements
+from holdfast.store.sql.change_poller import ChangePoller
 from holdfast.store.sql.connection import Conn, Row, Work
 from holdfast.store.sql.mariadb import blobs, claim, claim_outbox, feed
 from holdfast.store.sql.mariadb.address import MariadbSettings
@@ -22,7 +23,6 @@ from holdfast.store.sql.mariadb.heartbeat import MariadbHeartbeat
 from holdfast.store.sql.mariadb.open import ServerFacts, prepare
 from holdfast.store.sql.mariadb.pool import MariadbPools
 from holdfast.store.sql.mariadb.settle import settle_plain
-from holdfast.store.sql.mariadb.wake import LATEST_IDS, MariadbPoller
 from holdfast.store.sql.server_clock import ServerClock
 from holdfast.store.sql.server_store import ServerStore, forget
 from holdfast.store.sql.settle import is_plain, settle, settle_answers
@@ -37,6 +37,10 @@ from holdfast.types.status import RunStatus
 
 T = TypeVar("T")
 
+_LATEST_IDS = """
+SELECT (SELECT max(key) FROM @runs), (SELECT max(id) FROM @inbox), (SELECT max(id) FROM @outbox),
+       (SELECT min(ready_at) FROM @runs WHERE claimable = 1),
+       (SELECT count(*) FROM @runs WHERE leased = 1 AND gate <> '')"""
 _AT_ONCE = 200  # runs of one statement
 
 
@@ -53,7 +57,7 @@ class MariadbStore(ServerStore[MariadbPools]):
         pools = MariadbPools(settings, self._primary, found.packet)
         beats = MariadbHeartbeat(settings, clock, self._primary)
         super().__init__(clock, pools, beats, self._primary.acks)
-        self._poller = MariadbPoller(settings.poll, self._look)
+        self._poller = ChangePoller(settings.poll, self._look)
         self._part = blobs.part_size(found.packet)
 
     @classmethod
@@ -68,7 +72,7 @@ class MariadbStore(ServerStore[MariadbPools]):
         return await self._poller.wait(wait_until_open(timeout, self._opens_at, self.now()))
 
     async def _look(self) -> Row | None:
-        return await self._pools.read(lambda conn: conn.row(LATEST_IDS))
+        return await self._pools.read(lambda conn: conn.row(_LATEST_IDS))
 
     async def close(self) -> None:
         await self._pools.close()

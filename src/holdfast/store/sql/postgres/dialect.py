@@ -7,7 +7,8 @@ from typing import Any
 
 from holdfast.store.limit_admission import Admission, CountedStart
 from holdfast.store.rows import NewRun, RunRow
-from holdfast.store.sql.hold_lists import Condition, HoldListDialect
+from holdfast.store.sql.hold_lists import HoldListDialect
+from holdfast.store.sql.hold_rows import Condition
 from holdfast.store.sql.postgres import concurrency_limits, listen, settle_full
 from holdfast.store.sql.postgres.connect import PostgresConnection
 from holdfast.store.sql.postgres.settle import INTO_JOURNAL, JOURNAL, RECORDS, record_values

@@ -14,13 +14,12 @@ from contextvars import Context
 from typing import Any
 
 from holdfast.errors import HoldfastError
-from holdfast.store.change_signal import ChangeSignal
+from holdfast.store.sql.change_poller import ChangePoller
 from holdfast.store.sql.postgres.connect import PostgresConnection, Row
 from holdfast.store.sql.postgres.errors import DRIVER_ERRORS
 from holdfast.store.sql.postgres.servers import PostgresServers
 from holdfast.store.sql.postgres.session import PostgresServer
 from holdfast.telemetry import log
-from holdfast.types.clock import SystemClock
 
 NOTIFY = "SELECT pg_notify(?, '')"
 LATEST_IDS = """
@@ -35,54 +34,28 @@ def channel(schema: str) -> str:
     return f"holdfast_{schema}"
 
 
-class PostgresListener:
+class PostgresListener(ChangePoller):
     def __init__(
         self, servers: PostgresServers, look: Callable[[], Awaitable[Row | None]], *, pooled: bool
     ) -> None:
+        super().__init__(servers.settings.poll, look)
         self._settings = servers.settings
         self._servers = servers
-        self._look = look
         self._pooled = pooled
-        self._changes = ChangeSignal(SystemClock())
         self._connection: Any = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._kept: AsyncGenerator[None] | None = None
         self._starting: asyncio.Task[None] | None = None
         self._closed = False
         self._retry_at = 0.0
-        self._last: Row | None = None
         self._heard_at = 0.0
         servers.on_leaving(self._leave)
 
-    def notify(self) -> None:
-        self._changes.notify()
-
-    def mark_checked(self) -> None:
-        """The current task is about to look for work: only later changes are new to it."""
-        self._changes.mark_checked()
-
     async def wait(self, timeout: float) -> bool:
         deadline = time.monotonic() + timeout
-        listens = await self._listens()
-        if listens:
+        if await self._listens():
             return await self._changes.wait(timeout)
-        while True:
-            await self._poll()
-            left = deadline - time.monotonic()
-            if await self._changes.wait(max(0.0, min(left, self._settings.poll))):
-                return True
-            if left <= self._settings.poll:
-                return False
-
-    async def _poll(self) -> None:
-        # the next one may succeed; a caller that uses the store gets the error anyway
-        with contextlib.suppress(Exception):
-            seen = await self._look()
-            if seen != self._last:
-                first = self._last is None
-                self._last = seen
-                if not first:
-                    self._changes.notify()
+        return await super().wait(deadline - time.monotonic())
 
     async def _listens(self) -> bool:
         """Whether a connection is listening, on any loop."""

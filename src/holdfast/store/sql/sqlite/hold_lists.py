@@ -13,7 +13,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from holdfast.store.hold_order import SHARED_ASSIGNEE, Place, Range, ranges, require_place
-from holdfast.store.sql.hold_rows import COLUMNS, FROM, hold_row
+from holdfast.store.sql.hold_rows import (
+    COLUMNS,
+    FROM,
+    RUN_COLUMNS,
+    Condition,
+    hold_row,
+    span_conditions,
+)
 from holdfast.store.sql.sqlite.connect import Cursor, row, rows, statement
 from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow
 from holdfast.types.status import HoldStatus
@@ -34,12 +41,6 @@ WITH RECURSIVE known (tenant) AS (
 SELECT tenant FROM known WHERE tenant IS NOT NULL"""
 _OF_RUN = """EXISTS (
     SELECT 1 FROM runs WHERE runs.key = holds.run_key AND {column} IN ({marks}))"""
-_RUN_COLUMNS = {
-    "flow": "runs.flow",
-    "instance_key": "runs.instance_key",
-    "deployment": "coalesce(runs.deployment, 'flow:' || runs.flow)",
-    "started_by": "runs.started_by",
-}
 _NOTED = "holds.id IN (SELECT hold FROM hold_notes WHERE kind = ? AND slot = ?)"
 _NOT_NOTED = """NOT EXISTS (
     SELECT 1 FROM hold_notes WHERE hold = holds.id AND kind = ? AND slot = ? AND coalesce(until > ?, 1))"""
@@ -51,8 +52,6 @@ _SHARES = "hold_shares CROSS JOIN holds ON holds.number = hold_shares.number"
 _SHARED_NOW = """hold_shares.tenant = ? AND hold_shares.assignee IN ({marks})
     AND holds.assignee_type || ':' || holds.assignee_value NOT IN ({marks})"""
 _RUNS = "holds.run_key IN (SELECT key FROM runs WHERE id IN ({marks}))"
-
-Condition = tuple[str, Sequence[Any]]
 
 
 def select(
@@ -182,25 +181,13 @@ def _filters(where: HoldFilter) -> list[Condition]:
         conditions.append((text, where.resolved_by))
     if where.not_type:
         conditions.append((f"holds.type NOT IN ({_marks(where.not_type)})", where.not_type))
-    return conditions + _spans(where) + _of_others(where)
-
-
-def _spans(where: HoldFilter) -> list[Condition]:
-    given = {
-        "holds.created_at >= ?": where.created_from,
-        "holds.created_at < ?": where.created_to,
-        "holds.expires_at >= ?": where.expires_from,
-        "holds.expires_at < ?": where.expires_to,
-        "holds.resolved_at >= ?": where.resolved_from,
-        "holds.resolved_at < ?": where.resolved_to,
-    }
-    return [(text, (value,)) for text, value in given.items() if value is not None]
+    return conditions + span_conditions(where) + _of_others(where)
 
 
 def _of_others(where: HoldFilter) -> list[Condition]:
     """Conditions on the run, on notes, on tags and on the text."""
     conditions: list[Condition] = []
-    for name, column in _RUN_COLUMNS.items():
+    for name, column in RUN_COLUMNS.items():
         if values := getattr(where, name):
             conditions.append((_OF_RUN.format(column=column, marks=_marks(values)), values))
     if where.run:

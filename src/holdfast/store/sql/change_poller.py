@@ -1,5 +1,5 @@
-"""Waking workers: MariaDB does not notify, so the store polls a few numbers that grow with everything that
-could concern a worker (D-11). What this process writes wakes its own workers at once."""
+"""Polls a few numbers that grow with everything that could concern a worker, where a server does not notify
+(D-11). What this process writes wakes its own workers at once."""
 
 from __future__ import annotations
 
@@ -11,13 +11,8 @@ from holdfast.store.change_signal import ChangeSignal
 from holdfast.store.sql.connection import Row
 from holdfast.types.clock import SystemClock
 
-LATEST_IDS = """
-SELECT (SELECT max(key) FROM @runs), (SELECT max(id) FROM @inbox), (SELECT max(id) FROM @outbox),
-       (SELECT min(ready_at) FROM @runs WHERE claimable = 1),
-       (SELECT count(*) FROM @runs WHERE leased = 1 AND gate <> '')"""
 
-
-class MariadbPoller:
+class ChangePoller:
     def __init__(self, poll: float, look: Callable[[], Awaitable[Row | None]]) -> None:
         self._poll_every = poll
         self._look = look
@@ -32,6 +27,7 @@ class MariadbPoller:
         self._changes.mark_checked()
 
     async def wait(self, timeout: float) -> bool:
+        """Whether something has changed; polls at least once."""
         deadline = time.monotonic() + timeout
         while True:
             await self._poll()

@@ -78,8 +78,8 @@ class RunService:
     ) -> tuple[Claim, Position] | QueuedRun | RunRow:
         """Create a run and claim it in one transaction, for a caller that drives it at once.
 
-        If its limit is reached it is queued, for `claim.claim_in_turn`. If the idempotency key names an
-        earlier run: that run's row."""
+        If its limit is reached it is queued, for `runs.claim_run.claim_in_turn`. If the idempotency key names
+        an earlier run: that run's row."""
         recorder = self.runtime.recorder
         recorder.expected += 1
         try:

@@ -26,7 +26,8 @@ REJECT: Final = "reject"
 class Vote(msgspec.Struct, frozen=True, kw_only=True):
     """`seats`: the entries of `approval.of` (or the assignee) that the person could fill when they voted.
     `veto`: whether they had one. `names`: of the person, and of the person they substituted. `behind`: of
-    everybody else who took part (`permissions.chain`). Stored as the body of a note of kind `vote`."""
+    everybody else who took part (`holds.permissions.participants`). Stored as the body of a note of kind
+    `vote`."""
 
     person: str
     decision: str

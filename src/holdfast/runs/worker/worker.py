@@ -92,18 +92,17 @@ class RunWorker:
         probe: Probe | None = None,
     ) -> None:
         self.runtime = service.runtime
+        clock, settings, lease = self.runtime.clock, self.runtime.settings, self.runtime.settings.lease_ttl
         self.runtime.has_worker = True
         self.runtime.worker = name or self.runtime.worker
         self.store = service.store
         self.lanes = lanes
-        self.grace = self.runtime.settings.grace if grace is None else grace
+        self.grace = settings.grace if grace is None else grace
         self.poll = poll
-        self.runtime.settings.hot_hold = hot_hold
+        settings.hot_hold = hot_hold
         # No caller waits: so it waits for an unavailable store much longer than a caller would.
-        self.runtime.recorder.patience = max(patience, self.runtime.settings.patience)
+        self.runtime.recorder.patience = max(patience, settings.patience)
         self.release_after_outage = ReleaseAfterOutage(self.runtime)
-        clock = self.runtime.clock
-        lease = self.runtime.settings.lease_ttl
         # A run that kills its workers leaves each of them at least one lease for other runs.
         backoff = lease if recovery_backoff is None else recovery_backoff
         self.isolation = WorkerIsolation(self)
@@ -120,8 +119,7 @@ class RunWorker:
         self.unserved = UnservedSweep(self.store, clock, every=lease / 3)
         self.scheduler = Scheduler(service, every=poll)
         self.holds = self.runtime.sweeper
-        self.holds.look, self.holds.every = poll, self.runtime.settings.hold_sweep
-        settings = self.runtime.settings
+        self.holds.look, self.holds.every = poll, settings.hold_sweep
         self.retention_sweep = RetentionSweep(
             service, retention=settings.retention, every=settings.retention_every
         )

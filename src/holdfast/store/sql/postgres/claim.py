@@ -31,7 +31,7 @@ AND ((SELECT versions FROM t) IS NULL OR runs.version = ANY((SELECT versions FRO
      OR split_part(runs.version, '-', 1) = ANY((SELECT versions FROM t)::text[]))"""
 _FREE = f"{_READY} AND runs.gate = ''"
 _LINED = f"{_READY} AND runs.gate <> ''"
-# As in the index: the queue of the runs whose first limit is the same (`concurrency_limits.queue_of`).
+# As in the index: the queue of the runs whose first limit is the same (`store.limit_admission.queue_of`).
 _SIGN = "(CASE WHEN runs.status = 'pending' THEN '+' ELSE '-' END"
 _LINE = f"{_SIGN} || split_part(runs.gate, '/', 1))"
 _ADMITTED = f"""{_SIGN} || runs.gate) NOT IN (SELECT unnest((SELECT shut FROM t)))

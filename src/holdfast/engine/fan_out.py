@@ -7,8 +7,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.engine import failures, settle, timers
-from holdfast.engine import parallel_join as parallel
+from holdfast.engine import failures, parallel_join, settle, timers
 from holdfast.engine.dataflow_mode import EdgePropagation
 from holdfast.engine.decision import CannotContinueError, Decision, node_of
 from holdfast.engine.messages import HandlerFinished
@@ -97,8 +96,8 @@ def _start_children(decision: Decision, scope: Scope, execution: Exec, moves: li
 
 def go_on_with_owner(decision: Decision, owner: Exec, body: StepBody) -> None:
     spec = node_of(decision.graph, decision.pos, owner).parallel
-    if spec and parallel.is_decided(spec, owner.results):
-        parallel.drop_losers(decision, owner, body)
+    if spec and parallel_join.is_decided(spec, owner.results):
+        parallel_join.drop_losers(decision, owner, body)
         complete_parent(decision, owner)
         return
     if len(owner.results) == len(owner.items or ()):
@@ -113,7 +112,7 @@ def complete_parent(decision: Decision, owner: Exec) -> None:
     """All children are done: the map, parallel node or sub-flow itself settles."""
     node = node_of(decision.graph, decision.pos, owner)
     if node.parallel:
-        parallel.settle_join(decision, owner, node, node.parallel)
+        parallel_join.settle_join(decision, owner, node, node.parallel)
         return
     # In the order of the items, not in the order in which they ended: a replay must give the same list.
     results = [owner.results[i] for i in range(len(owner.items or ()))]

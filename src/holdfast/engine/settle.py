@@ -1,6 +1,6 @@
 """A handler ended: its step is settled, its edges fire, what became ready starts.
 
-This module, breakpoints, failures, fan_out, holds, in_doubt, join, retry and timers import each
+This module, breakpoints, failures, fan_out, holds, in_doubt, parallel_join, retry and timers import each
 other: mutual recursion, on purpose. A step that settles may start a hold, a timer or a child scope, and each
 of these ends by settling a step.
 """

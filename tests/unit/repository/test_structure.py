@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
+
+from tools import names
 
 SOURCE = Path(__file__).resolve().parents[3] / "src" / "holdfast"
 DIALECTS = ("sqlite", "postgres")
@@ -30,6 +33,35 @@ def test_no_helper_of_the_driver_imports_it() -> None:
     helpers = [path for path in (SOURCE / "runs/driver").glob("*.py") if path.stem not in others]
     assert len(helpers) > 8
     assert [path.stem for path in helpers if "runs.driver.driver" in path.read_text("utf-8")] == []
+
+
+@pytest.mark.covers("PLAIN-SAME-05")
+def test_helpers_of_the_driver_import_only_those_that_are_before_them_in_the_stated_order() -> None:
+    order = stated("runs/driver/session.py", r"only those before it: ([^.]+)\.")
+    texts = {name: (SOURCE / f"runs/driver/{name}.py").read_text("utf-8") for name in order}
+    wrong = [
+        (name, later)
+        for place, name in enumerate(order)
+        for later in order[place + 1 :]
+        if f"import {later}\n" in texts[name] or f"runs.driver.{later} import" in texts[name]
+    ]
+    assert wrong == []
+
+
+@pytest.mark.covers("PLAIN-SAME-06")
+def test_modules_of_the_engine_that_import_each_other_are_those_that_are_stated() -> None:
+    source = names.Source(SOURCE.parents[1])
+    found = next(each for each in names.components(source.imports) if "holdfast.engine.settle" in each)
+    listed = stated("engine/settle.py", r"This module, (.+?) import each other")
+    assert sorted(f"holdfast.engine.{name}" for name in ("settle", *listed)) == found
+
+
+def stated(path: str, pattern: str) -> list[str]:
+    """The names of modules that a docstring lists."""
+    text = re.sub(r"\s+", " ", (SOURCE / path).read_text("utf-8"))
+    found = re.search(pattern, text)
+    assert found is not None, path
+    return re.split(r", | and ", found[1])
 
 
 @pytest.mark.covers("PLAIN-SAME-02")

@@ -125,7 +125,7 @@ async def consider(
             f"{row.node!r} waits for a callback, not for an answer.",
             hint="Complete it with its token, or cancel the run.",
         )
-    resolution = await fitted(row, settled(row, actor, permit, now, submission, terms))
+    resolution = await fitted(row, _checked_resolution(row, actor, permit, now, submission, terms))
     await _with_files(ctx, row, resolution)
     if row.terms.approval.mode == "any":
         made = resolved(row, resolution, by=actor.id, at=now)
@@ -150,7 +150,7 @@ def _with_message(made: HoldChange, terms: ResolveConditions) -> HoldChange:
     return msgspec.structs.replace(made, message=message)
 
 
-def settled(
+def _checked_resolution(
     row: HoldRow, actor: Actor, permit: Permit, now: int, submission: Submission, terms: ResolveConditions
 ) -> dict[str, Any]:
     """The resolution, if all checks pass but that of its data."""

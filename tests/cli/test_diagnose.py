@@ -72,7 +72,7 @@ def test_failed_branch_of_a_run_that_ended_well_is_named(cli: Cli) -> None:
     t -> done [condition="outcome=success"];
     t -> fix [condition="outcome=fail"]; fix -> t"""
     lines = diagnosed(cli, started(cli, dot(stages, links)))
-    assert "Why     it ended well, although fan[0]/a failed, and did not run again" in lines
+    assert "Why     it completed, although fan[0]/a failed, and did not run again" in lines
 
 
 def test_open_question_is_shown_with_its_answers(cli: Cli) -> None:
@@ -89,7 +89,7 @@ def test_open_question_is_shown_with_its_answers(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize(
-    ("more", "why"), [(["--detach"], "no worker has started it"), ([], "it ended well")], ids=["new", "ended"]
+    ("more", "why"), [(["--detach"], "no worker has started it"), ([], "it completed")], ids=["new", "ended"]
 )
 def test_run_that_waits_for_no_person_says_why(cli: Cli, more: list[str], why: str) -> None:
     lines = diagnosed(cli, started(cli, line("a;", "a"), *more))

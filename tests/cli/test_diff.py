@@ -22,7 +22,7 @@ def test_diff_tells_where_two_branches_part_and_what_differs(cli: Cli, refund: s
     said = cli("diff", run[:8], made[:8])
     assert said.code == 0
     lines = said.out.splitlines()
-    assert f"they part  after {run[:8]}@0" in lines
+    assert f"history  the same up to {run[:8]}@0" in lines
     assert "  ~ amount  250 → 80" in lines
     assert "  - approve  success" in lines
     assert '      - question 1  "Refund 250? approve by user:ann"' in lines

@@ -29,7 +29,7 @@ _TAIL: Final = 4
 """Lines of a command's output, if there is room: the first of them often says the most."""
 _BEFORE: Final = 4
 _MOVES: Final = (RunStatus.pending, RunStatus.running, RunStatus.pending_input)
-_CANCELLED: Final = "its cancellation is requested, and no worker has carried it out yet"
+_CANCELLED: Final = "its cancellation is requested, and no worker has cancelled it yet"
 
 
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,14 +72,14 @@ async def diagnose(service: RunService, run: str, *, tenant: str | None = None) 
     engine = row.worker if is_of_engine(row.worker) else None
     if any(message.kind == "cancel" for message in unread):
         where = "" if engine is None else f" FILE --engine {engine}"
-        why, todo = _CANCELLED, [f"holdfast worker{where}    # carries it out"]
+        why, todo = _CANCELLED, [f"holdfast worker{where}    # cancels it"]
     elif engine is not None and not holds and shown.status in _MOVES:
         why, todo = await _engine_reason(service, row, engine)
     else:
         why, todo = _reason(shown, failed, open_, holds, now, await needs_of(service.store, row))
         left = _left_failed(ended) if shown.status is RunStatus.completed else []
         if left:
-            why = f"it ended well, although {', '.join(left)} failed, and did not run again"
+            why = f"it completed, although {', '.join(left)} failed, and did not run again"
             todo = [f"holdfast postmortem {row.id[:8]}    # everything that happened"]
     return Diagnosis(
         run=row.id,
@@ -105,11 +105,11 @@ def _reason(
     if row.status is RunStatus.failed:
         what = "" if failed is None else (failed.error or {}).get("message", "")
         return what or "it failed", [
-            f"holdfast resume {name}    # after the cause is repaired: the failed node runs again",
+            f"holdfast resume {name}    # after the cause is fixed: the failed node runs again",
             f"holdfast postmortem {name}    # everything that happened",
         ]
     if row.status is RunStatus.completed:
-        return "it ended well: there is nothing to do", []
+        return "it completed: there is nothing to do", []
     if row.status is RunStatus.cancelled:
         why = (row.error or "").partition(": ")[2]
         stated = why not in ("", "cancelled")  # the default reason says nothing

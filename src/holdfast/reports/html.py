@@ -61,7 +61,7 @@ def _drawing(postmortem: Postmortem) -> Iterator[str]:
     yield drawn or f"<p>{escape(undrawn)}</p>"
     if postmortem.skipped:
         names = ", ".join(f"<code>{escape(postmortem.name(label))}</code>" for label in postmortem.skipped)
-        yield f"<p>Passed by: {names}.</p>"
+        yield f"<p>Skipped: {names}.</p>"
 
 
 def _inline(svg: str) -> str:

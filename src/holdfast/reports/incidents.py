@@ -76,7 +76,7 @@ def _of_attempt(visit: Visit, trial: AttemptDetail) -> tuple[str, str] | None:
     again = f"run again as attempt {trial.attempt}"
     if trial.reason == "retry":
         pause = f" after {human_duration(trial.wake_at - trial.at)}" if trial.wake_at else ""
-        return error_text(trial.error), f"tried again{pause}, as attempt {trial.attempt}"
+        return error_text(trial.error), f"retried{pause}, as attempt {trial.attempt}"
     if trial.reason == "restarted":
         # A command or an agent that goes on is waited for: it does not run again.
         return "its worker died while it was running", f"recovered: entered again as attempt {trial.attempt}"
@@ -103,11 +103,11 @@ def _of_end(visit: Visit) -> str:
     if visit.state == "unknown":
         return "the run was cancelled; whether this took effect is not known"
     if visit.outcome == "skipped":
-        return f"given up and skipped{_then(visit)}"
+        return f"skipped after its last attempt{_then(visit)}"
     if not visit.halts:
-        return f"given up; its failure was routed{_then(visit)}"
+        return f"its failure was routed{_then(visit)}"
     if visit.handed_to:
-        return f"given up; {visit.handed_to} around it handled that"
+        return f"handled by {visit.handed_to} around it"
     return "not handled: the run failed"
 
 

@@ -62,7 +62,7 @@ def _drawing(postmortem: Postmortem) -> Iterator[str]:
     undrawn = sections.no_drawing_text(postmortem)
     yield from [undrawn, ""] if undrawn else fence(to_text(postmortem.picture, width=100).plain, "text")
     if postmortem.skipped:
-        yield f"Passed by: {', '.join(code(postmortem.name(label)) for label in postmortem.skipped)}."
+        yield f"Skipped: {', '.join(code(postmortem.name(label)) for label in postmortem.skipped)}."
         yield ""
 
 

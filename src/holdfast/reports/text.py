@@ -48,11 +48,8 @@ def headline(postmortem: Postmortem) -> str:
         return f"The run failed after {spent}{where}: {broken.error}."
     if postmortem.status in ("completed", "cancelled", "failed"):
         why = f": {postmortem.error}" if postmortem.error else ""
-        handled = (
-            f" {_many(len(postmortem.troubles), 'thing')} went wrong on the way."
-            if postmortem.troubles
-            else ""
-        )
+        count = len(postmortem.troubles)
+        handled = f" {_many(count, 'problem')} handled." if count else ""
         return f"{ended_text(postmortem.status).capitalize()} after {spent}{why}.{handled}"
     return f"The run is {label_for(str(postmortem.status))}, {spent} after it was created."
 
@@ -117,7 +114,7 @@ def _journal(postmortem: Postmortem) -> str:
 def visit_facts(visit: Visit) -> list[Row]:
     """When, how often, how long."""
     rows = [
-        ("began", clock_time(visit.started_at)),
+        ("started", clock_time(visit.started_at)),
         ("took", _took(visit)),
         ("effect", visit.effect),
         ("attempts", str(visit.attempts) if visit.attempts > 1 else ""),

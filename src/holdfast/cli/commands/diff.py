@@ -151,7 +151,7 @@ def _chosen(shown: dict[str, Any], only: Sequence[str]) -> dict[str, Any]:
 
 def _print_diff(found: Diff, parts: set[str], picture: Picture | None, visits: int, names: Names) -> None:
     moments = [(name, _moment(at, names)) for name, at in (("A", found.a), ("B", found.b))]
-    print_fields([*moments, ("they part", _fork_point_text(found, names))])
+    print_fields([*moments, ("history", _fork_point_text(found, names))])
     if found.a.version != found.b.version:
         print_fields([("versions", f"{found.a.version} → {found.b.version}")])
     if picture is not None:
@@ -164,8 +164,8 @@ def _print_diff(found: Diff, parts: set[str], picture: Picture | None, visits: i
             _section(name, getattr(found, name))
     if "nodes" in parts:
         _nodes(found, visits, names)
-        _sides_of("passed by", found.skipped, names)
-        _sides_of("on their way", found.pending, names)
+        _sides_of("skipped", found.skipped, names)
+        _sides_of("pending edges", found.pending, names)
     if "cost" in parts:
         _spent(*found.spent)
     if found.same:
@@ -183,7 +183,7 @@ def _fork_point_text(found: Diff, names: Names) -> str:
     if found.parted is None:
         return "two runs without a common history"
     where = f" ({names(found.parted.node)})" if found.parted.node else ""
-    return f"after {found.parted.run[:8]}@{found.parted.seq}{where}"
+    return f"the same up to {found.parted.run[:8]}@{found.parted.seq}{where}"
 
 
 def _section(name: str, changes: ChangeList) -> None:

@@ -161,7 +161,7 @@ def _facts(visit: Visit) -> dict[str, Any]:
     shown = {
         "error": visit.error,
         "output": visit.output,
-        "took": [edge.removeprefix(visit.scope) for edge in visit.edges],
+        "edges": [edge.removeprefix(visit.scope) for edge in visit.edges],
         "tokens": visit.tokens or None,
         "cost": round(visit.cost, 9) or None,
     }

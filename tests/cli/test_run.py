@@ -200,7 +200,7 @@ def test_resume_shows_the_result_and_executes_nothing_when_the_run_is_over(
     assert (again.code, again.json) == (0, done)
     result = cli("resume", done["id"])
     assert result.code == 0
-    assert "has already completed; nothing was executed" in result.err
+    assert "has ended (completed); nothing was executed" in result.err
     assert "R-A17" in result.out
     assert cli("show", done["id"], "--json").json["records"] == before
 
@@ -211,7 +211,7 @@ def test_resume_of_a_cancelled_run_says_so_with_the_exit_code_of_its_status(cli:
     cli("cancel", run)
     result = cli("resume", run)
     assert result.code == 1
-    assert "has already been cancelled; nothing was executed" in result.err
+    assert "has ended (cancelled); nothing was executed" in result.err
 
 
 def test_code_that_was_changed_a_moment_ago_runs_as_it_is_now(tmp_path: Path) -> None:

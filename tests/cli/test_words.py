@@ -280,3 +280,49 @@ def test_tables_show_the_labels_of_statuses_and_json_the_statuses(cli: Cli, refu
     assert "queued" in forked.out or "interrupted" in forked.out
     assert "pending" not in listed.out + forked.out
     assert "pending_input" in {each["status"] for each in cli("checkpoints", run, "--json").items}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["runs", "--limit", "abc"], "'abc' is not a whole number."),
+        (["runs", "--limit", "-1"], "-1 is less than 1."),
+        (["serve", "--port", "99999"], "99999 is not between 0 and 65535."),
+        (["runs", "extra"], "unexpected argument: extra."),
+        (["runs", "--limits", "3"], "no such option: --limits. Did you mean --limit?"),
+        (["events", "send", "paid", "{"], "Write JSON in quotes, such as '{"),
+        (["flows", "list", "--flow", "nope"], "No flow 'nope' in this store."),
+        (["sign-out", "dana"], "'dana' is not a subject. Write user:NAME"),
+        (["interface", "save", "{}"], "checkpoint '' is not stored."),
+        (["skills", "publish", "absent.md"], "absent.md cannot be read: No such file or directory."),
+        (["policy", "delete", "absent"], "`holdfast policy list` lists them."),
+    ],
+)
+def test_a_mistake_is_explained_in_plain_words(cli: Cli, letter: str, words: list[str], said: str) -> None:
+    cli("run", letter)
+    assert said in cli(*words).err
+
+
+def test_a_run_that_has_ended_is_named_so(cli: Cli, letter: str) -> None:
+    run = cli("run", letter, "--json").json["id"]
+    cli("cancel", run)
+    assert f"run {run} has ended (cancelled)." in cli("steer", run, "Wait.").err
+
+
+def test_a_range_that_is_not_of_records_shows_how_to_write_one(cli: Cli, letter: str) -> None:
+    run = cli("run", letter, "--json").json["id"]
+    assert "is not the number of a record. Write 5:9, 5: or :9." in cli("checkpoints", run, "--range", "a:b").err
+
+
+def test_times_in_json_are_iso_8601(cli: Cli, letter: str) -> None:
+    run = cli("run", letter, "--json").json["id"]
+    report, diff = cli("postmortem", run, "--json").json, cli("diff", f"{run}@0", run, "--json").json
+    visit = report["chapters"][0]
+    found = [cli("top", "--json").json["at"], report["created_at"], report["until"]]
+    found += [visit["started_at"], visit["questions"][0]["asked_at"], diff["a"]["at"], diff["b"]["at"]]
+    assert all(each.endswith("Z") for each in found)
+
+
+def test_every_list_in_json_says_whether_more_follows(cli: Cli, letter: str) -> None:
+    run = cli("run", letter, "--json").json["id"]
+    assert cli("callbacks", "list", run, "--json").json == {"items": [], "next": None}

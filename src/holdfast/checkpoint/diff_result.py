@@ -7,6 +7,7 @@ from typing import Any, cast
 import msgspec
 
 from holdfast.checkpoint.value_diff import Change, ChangeList, show, text_lines
+from holdfast.types.clock import iso
 
 
 class Moment(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,6 +106,8 @@ def _fields(value: msgspec.Struct, room: int) -> dict[str, Any]:
         shown[name], missing = _plain(getattr(value, name), room)
         if missing:
             left_out[name] = missing
+    if isinstance(value, Moment):
+        shown["at"] = iso(value.at)
     return {**shown, "left_out": left_out} if left_out else shown
 
 

@@ -105,7 +105,10 @@ class StaticKeys:
         try:
             return cls(msgspec.json.decode(raw, type=KeyFile), source)
         except msgspec.MsgspecError as error:
-            raise SettingsError(f"{source} is not a key file: {error}.") from None
+            raise SettingsError(
+                f"{source} is not a key file: {str(error)[:1].lower()}{str(error)[1:]}.",
+                hint="`holdfast keys new` creates one; restore this one from its copy if it is damaged.",
+            ) from None
 
     def current(self, tenant: str) -> Key:
         scope = self.file.scopes.get(tenant) or self.file.scopes.get(EVERYBODY)

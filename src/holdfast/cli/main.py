@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import re
 import sys
 import time
 from collections.abc import Sequence
@@ -60,6 +61,16 @@ def _leave_threads(code: int) -> None:
         with suppress(OSError, ValueError):
             stream.flush()
     os._exit(code)
+
+
+_USAGE: Final = (
+    (r" is not a valid int(?:eger)?(?: range)?\b", " is not a whole number"),
+    (r" is not a valid float(?: range)?\b", " is not a number"),
+    (r" is not in the range x>=(\S+?)\.?$", r" is less than \1."),
+    (r" is not in the range (\S+?)<=x<=(\S+?)\.?$", r" is not between \1 and \2."),
+    (r"^Got unexpected extra argument(?:\(s\)|s)? \((.*)\)", r"unexpected argument: \1"),
+    (r" \(Possible options: (.*)\)$", r". Did you mean \1?"),
+)
 
 
 def run(argv: list[str]) -> int:
@@ -119,8 +130,7 @@ def _explain(error: Exception) -> Exit:
         print(error, file=sys.stderr)
         return Exit.bad_input
     if usage is not None:
-        text = usage().rstrip()
-        text = text[:1].lower() + text[1:]  # as every other message
+        text = _usage_text(usage().rstrip())
         print_error(f"{text if text.endswith(('.', '?')) else f'{text}.'} See --help.")
         return Exit.bad_input
     if isinstance(error, HoldfastError):
@@ -128,6 +138,13 @@ def _explain(error: Exception) -> Exit:
         return _code_of(error)
     print_error(f"unexpected error: {type(error).__name__}: {error}. Set HOLDFAST_DEBUG=1 for a traceback.")
     return Exit.broken
+
+
+def _usage_text(text: str) -> str:
+    """The option parser's message, worded as every other one."""
+    for pattern, words in _USAGE:
+        text = re.sub(pattern, words, text)
+    return text[:1].lower() + text[1:]
 
 
 def _code_of(error: HoldfastError) -> Exit:

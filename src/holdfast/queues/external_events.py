@@ -102,7 +102,7 @@ class QueueEvents(QueueOperations):
             raise RunNotFoundError(f"there is no run {run!r} in this store.", run=run)
         if row.status in ENDED:
             raise RunEndedError(
-                f"run {run} has already {row.status}: it takes no events.", run=run, status=row.status
+                f"run {run} has ended ({row.status}): it takes no events.", run=run, status=row.status
             )
 
     async def _offer(self, row: MessageRow, name: str, run: str | None) -> None:

@@ -41,7 +41,7 @@ async def cancel(service: RunAccess, run: str, *, reason: str, by: str) -> RunRo
     if over or not await service.store.send(row.id, "cancel", body, dedupe="cancel", event=event):
         row = await service.get(run)
         if row.status in ENDED and row.status is not RunStatus.cancelled:
-            raise RunEndedError(f"run {row.id} has already {row.status}.", run=row.id, status=row.status)
+            raise RunEndedError(f"run {row.id} has ended ({row.status}).", run=row.id, status=row.status)
     await withdraw_holds(service.store, row.id, by=by)
     await _cancel_children(service, row.id, reason=reason, by=by)
     return await service.get(run)

@@ -30,7 +30,7 @@ async def steer(service: RunAccess, run: str, text: str, *, by: str, stage: str 
     row = await service.get(run)
     require_live(row)
     if row.status in ENDED:
-        raise RunEndedError(f"run {row.id} has already {row.status}.", run=row.id, status=row.status)
+        raise RunEndedError(f"run {row.id} has ended ({row.status}).", run=row.id, status=row.status)
     require_text(text, "the message")
     if not text.strip():
         raise InputError("the message is empty.", hint="Say what the agent should know or do.")

@@ -76,7 +76,7 @@ async def test_agent_sends_the_event_that_a_run_waits_for(hall: Server) -> None:
         assert (await bot.does("send_event", name="payment.received", data=5, key="A17"))["delivered"]
         done = await bot.does("get_result", run=made["run"], wait_seconds=20)
         assert (done["status"], done["state"]) == ("completed", {"paid": 5})
-        assert "has already completed" in await bot.fails("send_event", name="x", run=made["run"])
+        assert "has ended (completed)" in await bot.fails("send_event", name="x", run=made["run"])
 
 
 @pytest.mark.covers("USERS-CALLBACK")

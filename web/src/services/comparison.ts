@@ -53,7 +53,7 @@ function comparisonOf(wire: Wire): Comparison {
 }
 
 function sideOf(wire: Wire): ComparedSide {
-  return { run: textIn(wire, "run"), record: numberIn(wire, "seq"), node: textIn(wire, "node"), at: new Date(numberIn(wire, "at") / 1000).toISOString(), status: textIn(wire, "status"), flow: textIn(wire, "flow"), version: textIn(wire, "version") };
+  return { run: textIn(wire, "run"), record: numberIn(wire, "seq"), node: textIn(wire, "node"), at: textIn(wire, "at"), status: textIn(wire, "status"), flow: textIn(wire, "flow"), version: textIn(wire, "version") };
 }
 
 function changesOf(value: unknown): ValueChanges {

@@ -12,7 +12,7 @@ from holdfast.cli.main import Exit
 from holdfast.cli.options.json_input import read_json
 from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.console import print_line
-from holdfast.cli.output.json_output import print_json
+from holdfast.cli.output.json_output import print_json, print_list
 from holdfast.types.clock import iso
 from holdfast.types.hold import HoldRow
 from holdfast.types.human_time import clock_time
@@ -81,7 +81,7 @@ async def list_callbacks(run: str, *, tenant: str, store: str | None, json: bool
         callbacks = await hf.callbacks()
         found = [(hold, callbacks.url(token)) for hold, token in await callbacks.of_run(row.id)]
     if json:
-        print_json({"items": [{**_facts(hold), "url": url} for hold, url in found]})
+        print_list([{**_facts(hold), "url": url} for hold, url in found])
         return Exit.ok
     for hold, url in found:
         print_line(f"{_name(hold)}  {url}{_until(hold)}")

@@ -171,7 +171,7 @@ async def list_flows(flow: str | None, tenant: str, *, store: str | None, json: 
     if json:
         print_list([iso_times(entry) for entry in found])
     elif not found:
-        print_note("No flow was run on this store yet.")
+        print_note("No flows." if flow is None else f"No flow {flow!r} in this store.")
     else:
         heads = ("flow", "version", "runs", "first used", "last used", "code")
         print_table(heads, [_cells(entry) for entry in found])

@@ -151,7 +151,7 @@ async def save_graph_checkpoint(text: str, *, store: str | None, json: bool) -> 
     if json:
         print_json({"id": given["id"]})
     else:
-        print_line(f"Checkpoint {given['id']} is stored like this.")
+        print_line(f"Checkpoint {given['id']} is stored exactly so.")
     return Exit.ok
 
 

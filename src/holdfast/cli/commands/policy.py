@@ -136,10 +136,10 @@ def _rule_json(rule: Rule) -> dict[str, Any]:
 
 def _print_check(found: dict[str, Any]) -> None:
     if found["problems"]:
-        print_line(f"{found['file']}: {found['error']}")
+        print_line(found["error"] if found["file"] in found["error"] else f"{found['file']}: {found['error']}")
         return
     count = len(found["rules"])
-    print_line(f"{found['file']}: {'1 rule' if count == 1 else f'{count} rules'}, nothing wrong.")
+    print_line(f"{found['file']}: {'1 rule' if count == 1 else f'{count} rules'}, no problems.")
 
 
 async def simulate_file(file: str, past: SimulationOptions, *, store: str | None, json: bool) -> Exit:

@@ -12,7 +12,7 @@ from holdfast.cli.app import Json, Run, Store, Text, app, run_async
 from holdfast.cli.main import Exit
 from holdfast.cli.options.store import open_store_for_command
 from holdfast.cli.output.console import print_note, print_raw
-from holdfast.cli.output.json_output import print_json
+from holdfast.cli.output.json_output import iso_times, print_json
 from holdfast.errors import InputError
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _write(file: Path, text: str) -> None:
 
 def _plain(result: Postmortem) -> dict[str, Any]:
     names = [name for name in result.__struct_fields__ if name not in ("picture", "names")]
-    return {name: _part(getattr(result, name)) for name in names}
+    return iso_times({name: _part(getattr(result, name)) for name in names})
 
 
 # Waits are left out: questions and attempts have the same in more detail.
@@ -95,7 +95,7 @@ def _part(value: Any) -> Any:
     if isinstance(value, msgspec.Struct):
         names = _VISIT if isinstance(value, Visit) else value.__struct_fields__
         parts = {name: getattr(value, name) for name in names}
-        return {name: _part(part) for name, part in parts.items() if part is not msgspec.UNSET}
+        return iso_times({name: _part(part) for name, part in parts.items() if part is not msgspec.UNSET})
     if isinstance(value, (list, tuple)):
         return [_part(part) for part in value]  # type: ignore[misc]
     return value

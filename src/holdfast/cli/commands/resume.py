@@ -157,8 +157,7 @@ async def print_ended(service: RunService, row: RunRow, manner: OutputOptions) -
     from holdfast.model.fingerprint import dialect_of
 
     if not manner.json:
-        been = "been " if row.status is RunStatus.cancelled else ""
-        print_note(f"run {row.id} has already {been}{row.status}; nothing was executed.")
+        print_note(f"run {row.id} has ended ({row.status}); nothing was executed.")
     last = await service.latest(row.id)
     result = Result(row.id, row.status, last.state, last.artifacts, None, [])
     if dialect_of(row.version) == "attractor":

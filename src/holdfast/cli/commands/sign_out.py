@@ -32,7 +32,10 @@ def sign_out(
 
 
 async def end_sessions(subject: str, *, tenant: str, store: str | None, json: bool) -> Exit:
+    from holdfast.api.auth.grants import CredentialGrant, validate_grant
     from holdfast.api.auth.sessions import Sessions
+
+    validate_grant(CredentialGrant(subject=subject, tenant=tenant))
 
     async with open_store_for_command(store, must_exist=True) as hf:
         ended = await Sessions(await hf.open()).end_all(subject, tenant, by="user:local")

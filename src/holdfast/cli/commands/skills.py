@@ -135,7 +135,8 @@ def _read(file: Path) -> dict[str, Any]:
     try:
         text = file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{file} cannot be read: {error}.") from error
+        why = getattr(error, "strerror", None) or "it is not UTF-8"
+        raise InputError(f"{file} cannot be read: {why}.", hint="Name a text file, TOML or JSON.") from error
     if file.suffix not in (".toml", ".json"):
         return {"instructions": text}
     try:

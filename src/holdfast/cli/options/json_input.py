@@ -21,7 +21,7 @@ def read_json(text: str | None, what: str) -> Any:
     except msgspec.DecodeError as error:
         raise InputError(
             f"{what} is not JSON: {error}.",
-            hint=f"Write JSON in quotes: {what} '{{\"amount\": 250}}', or give @file, or - for stdin.",
+            hint="Write JSON in quotes, such as '{\"amount\": 250}', or give @file, or - for stdin.",
         ) from error
 
 

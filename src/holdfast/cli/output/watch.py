@@ -104,4 +104,4 @@ def _at_work(row: RunRow, visits: Visits, graph: Graph, now: int) -> str:
         for visit in visits.open.values()
     ]
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return escape(f"{row.flow}: {', '.join(names[:3]) or 'at work'}{more} ({done} done)")
+    return escape(f"{row.flow}: {', '.join(names[:3]) or 'running'}{more} ({done} done)")

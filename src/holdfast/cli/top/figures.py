@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.runs.unserved import UnservedWork, find_unserved
 from holdfast.store.protocols import Store
-from holdfast.types.clock import MICROS
+from holdfast.types.clock import MICROS, iso
 from holdfast.types.fleet import FleetFigures, VersionBacklog, WorkerRow
 
 AGES: Final = {"under 1h": 3600, "under 1d": 86_400, "under 7d": 7 * 86_400}
@@ -66,10 +66,10 @@ async def take_snapshot(store: Store) -> FleetSnapshot:
 
 
 def as_json(seen: FleetSnapshot) -> dict[str, Any]:
-    """Times in seconds."""
+    """Lengths of time in seconds."""
     result = seen.figures
     return {
-        "at": seen.at,
+        "at": iso(seen.at),
         "records_per_second": round(seen.records_per_second, 2),
         "runs_ended_per_second": round(seen.ended_per_second, 2),
         "busy": seen.busy,

@@ -41,11 +41,13 @@ class CheckpointView:
     async def save(self, checkpoint: Plain) -> None:
         """Saving what is stored already changes nothing. Raises ConflictError for anything else: a history is
         not rewritten, it is forked."""
-        known = await self.get(str(checkpoint.get("id")))
+        name = str(checkpoint.get("id", ""))
+        known = await self.get(name)
         if known is None or known != checkpoint:
+            what = "differs from the stored one" if known else "is not stored"
             raise ConflictError(
-                f"checkpoint {checkpoint.get('id')!r} differs from the stored one, or is not stored.",
-                hint="Checkpoints are written by the run. To continue from a changed one: fork(id, patch).",
+                f"checkpoint {name!r} {what}.",
+                hint="Checkpoints are written by the run. To continue from a changed one, fork it with a patch.",
             )
 
     async def get(self, checkpoint_id: str) -> Plain | None:

@@ -107,7 +107,7 @@ def _cron(text: Any) -> str:
     parts = whole.split()
     if len(parts) != len(_FIELDS):
         raise InputError(
-            f"cron {clean_text(repr(whole), 120)} has {len(parts)} fields, not five: {', '.join(_FIELDS)}.",
+            f"cron {clean_text(repr(whole), 120)} does not have five fields: {', '.join(_FIELDS)}.",
             hint=f"{_EXAMPLES} Names such as {', '.join(list(_ALIASES)[:3])} work too.",
         )
     for place, (name, part) in enumerate(zip(_FIELDS, parts, strict=True)):

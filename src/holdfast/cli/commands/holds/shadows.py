@@ -11,7 +11,7 @@ from holdfast.cli.commands.holds.group import As, Whose, group
 from holdfast.cli.hold_session import ActorOptions, open_hold_session
 from holdfast.cli.main import Exit
 from holdfast.cli.output.console import print_note
-from holdfast.cli.output.json_output import print_json
+from holdfast.cli.output.json_output import print_list
 from holdfast.cli.output.tables import print_table
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ async def show_agreement(flow: str | None, options: ActorOptions) -> Exit:
 
 def _print(found: list[Agreement], *, json: bool) -> None:
     if json:
-        print_json({"items": [each.plain() for each in found], "next": None})
+        print_list([each.plain() for each in found])
     elif found:
         print_table(_HEADS, [each.cells() for each in found])
     else:

@@ -67,7 +67,7 @@ NAMES_ONLY = ("told", "hands")
 # ---- errors
 
 # Names (NATS, HOLDFAST_LOG, PostgreSQL) keep their capitals.
-CAPITAL = re.compile(r"(?:The|There|This|A|An|It|Another|Only|More|No|Cannot|Give|Starting|Unknown)\b")
+CAPITAL = re.compile(r"[A-Z][a-z]+(?![-\w])")
 
 # ---- docs
 

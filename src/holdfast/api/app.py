@@ -211,7 +211,7 @@ def _for_caller(error: HoldfastError, principal: Principal | None, request_id: s
     if principal is not None and (principal.may(Right.admin) or type(error) not in _OF_DATABASE):
         return error
     log.warning("request %s: %s", request_id, error.message)
-    return type(error)("The store is not available.", hint="Try again soon.")
+    return type(error)("the store is not available.", hint="Try again soon.")
 
 
 async def _authenticate(

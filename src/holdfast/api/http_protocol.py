@@ -49,7 +49,7 @@ class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
         return self.connections if soft == resource.RLIM_INFINITY else min(self.connections, soft * 4 // 5)
 
 
-TOO_LONG: Final = "The first line and the headers of the request are too long."
+TOO_LONG: Final = "the first line and the headers of the request are too long."
 
 
 def protocol_class(limits: ConnectionLimits) -> type[HttpToolsProtocol]:
@@ -91,7 +91,7 @@ class LimitedProtocol(HttpToolsProtocol):
         if len(self.connections) > self.most:
             self._refuse(
                 HttpError(
-                    503, "Too many connections are open.", code="not_ready", hint="Try again soon.",
+                    503, "too many connections are open.", code="not_ready", hint="Try again soon.",
                     retry_after=1,
                 )
             )  # fmt: skip
@@ -259,7 +259,7 @@ def _unparsable() -> HttpError:
     reason = str(error).strip().rstrip(".") if known else ""
     return HttpError(
         400,
-        f"The request cannot be parsed: {reason}." if reason else "The request cannot be parsed.",
+        f"the request cannot be parsed: {reason}." if reason else "the request cannot be parsed.",
         code="bad_request",
         hint="Send a request of HTTP/1.1, without TLS, with valid headers.",
     )

@@ -121,7 +121,7 @@ def _require_name(backend: str) -> None:
     """Raises HttpError for what no worker can have: its run would wait for ever."""
     known = ", ".join(f"{AGENT}{name}" for name in AGENTS)
     if backend.startswith(AGENT) and backend.removeprefix(AGENT) not in AGENTS:
-        _refuse(400, f"There is no backend {backend!r}.", "backend_unknown", [], f"Agents: {known}.")
+        _refuse(400, f"there is no backend {backend!r}.", "backend_unknown", [], f"Agents: {known}.")
     if backend.startswith(COMMAND) or ".py:" in backend:
         message = f"{backend!r} is a command or a file, and not the name of a backend."
         hint = (
@@ -137,14 +137,14 @@ def _require_choice(pipeline: Pipeline, setup: PipelineSetup) -> None:
         return
     stages = [each for each in prompting_stages(pipeline, frozenset()) if not each.text("agent")]
     if stages and not setup.asks_for:
-        message = f"Stage {stages[0].id!r} has a prompt, and no backend is named."
+        message = f"stage {stages[0].id!r} has a prompt, and no backend is named."
         hint = (
             "Send `backend`, for example model or agent:claude: workers have different ones, or none is live."
         )
         _refuse(400, message, "backend_missing", [], hint)
     lacks = [each.id for each in stages if setup.asks_for == MODEL and not model_choice(each, pipeline).model]
     if lacks:
-        message = f"Stage {lacks[0]!r} names no model, and this server has no default."
+        message = f"stage {lacks[0]!r} names no model, and this server has no default."
         hint = (
             "Set llm_model of the stage or of the graph, or ask the operator to set a provider's key there."
         )
@@ -193,7 +193,7 @@ def _require_no_code(pipeline: Pipeline) -> None:
     found = required_access_of(pipeline)
     if found:
         shown = "; ".join(map(str, found[:5])) + (f"; {len(found) - 5} more" if len(found) > 5 else "")
-        message = f"This server does not run code from documents: {shown}."
+        message = f"this server does not run code from documents: {shown}."
         _refuse(403, message, "code_not_allowed", [brought_wire(each) for each in found], _HINT)
 
 

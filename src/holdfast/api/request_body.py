@@ -141,6 +141,7 @@ def invalid_input(error: msgspec.ValidationError, what: str, shape: Any) -> Http
     elif problem.startswith("Invalid enum value"):
         problem = problem.replace("Invalid enum", "unknown")
         hint = _known(value for kind in kinds for value in _values_of(kind))
+    problem = problem[:1].lower() + problem[1:]
     return HttpError(
         422,
         f"{what} does not fit: {problem}{f' (at {field})' if field else ''}.",

@@ -66,6 +66,6 @@ def settings_error(
 ) -> SettingsError:
     unknown = _UNKNOWN.match(str(error))
     if unknown is None:
-        return SettingsError(f"Invalid setting for {where}: {error}.", hint=hint)
+        return SettingsError(f"invalid setting for {where}: {str(error)[:1].lower()}{str(error)[1:]}.", hint=hint)
     names = ", ".join(known)
     return SettingsError(f"unknown setting {unknown[1]} for {where}. Known: {names}.", hint=hint)

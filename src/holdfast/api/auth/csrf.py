@@ -38,7 +38,7 @@ async def require_own(
     # Other types, such as text/plain, can be sent by a form of another site without a CORS preflight.
     if has_body and kind not in ("application/json", "application/octet-stream", *FORMS):
         raise HttpError(
-            415, "With a session, a body must be JSON or a form.", code="unsupported_media_type",
+            415, "with a session, a body must be JSON or a form.", code="unsupported_media_type",
             hint="Send `Content-Type: application/json`.",
         )  # fmt: skip
     shown = request.headers.get(HEADER)

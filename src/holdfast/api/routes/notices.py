@@ -161,5 +161,5 @@ async def replay_notice(call: ApiCall, message: str) -> DeadNotice:
     is_number = message.isascii() and message.isdecimal() and len(message) < 19
     row = await _failed(store, call.tenant, int(message)) if is_number else None
     if row is None or not await store.replay_outbox(row.id):
-        raise NotFoundError(f"message {message!r} was not given up.", hint="GET /v1/notices/dead")
+        raise NotFoundError(f"message {message!r} was not given up.", hint="GET /v1/notices/dead lists them.")
     return _notice(row)

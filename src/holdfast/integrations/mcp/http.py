@@ -41,7 +41,7 @@ async def speak_mcp(call: ApiCall) -> Response:
     # A cookie would let any page in the browser speak for the person who is signed in.
     if call.who.method == "session":
         raise HttpError(
-            403, "Agents must use a token, not a cookie.", code="forbidden",
+            403, "agents must use a token, not a cookie.", code="forbidden",
             hint="Send `Authorization: Bearer TOKEN`; `holdfast tokens create` makes one.",
         )  # fmt: skip
     _require_origin(call)

@@ -111,7 +111,7 @@ class _WithAnonymous:
             return
         raise HttpError(
             421,
-            "Without a credential this host name is not accepted.",
+            "this host name is not accepted without a credential.",
             code="wrong_host",
             hint="Use localhost or an address, or name it: hf.asgi(settings=ApiSettings(hosts=(NAME,))).",
         )

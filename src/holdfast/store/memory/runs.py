@@ -79,7 +79,7 @@ class MemoryRuns(MemorySettle, MemoryLimits):
         if old is None:
             raise RunNotFoundError(f"there is no run {new.supersedes} to supersede.", run=new.supersedes)
         if old.read_only:
-            raise RunReadOnlyError(f"Run {old.id} is imported history: it cannot be superseded.", run=old.id)
+            raise RunReadOnlyError(f"run {old.id} is imported history: it cannot be superseded.", run=old.id)
         require_idle_entity(old.id, old.limit, old.lease_until, self._now())
         return old
 

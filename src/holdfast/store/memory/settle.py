@@ -238,7 +238,7 @@ class MemorySettle(MemoryRunHolds):
     def _need_blobs(self, run: MemoryRun, sides: list[Side]) -> None:
         if not self._blobs_stand(side.blobs for side in sides):
             raise BlobMissingError(
-                f"Run {run.id} names a blob that is not stored.",
+                f"run {run.id} names a blob that is not stored.",
                 hint="Put the blobs before the record that names them.",
                 run=run.id,
             )

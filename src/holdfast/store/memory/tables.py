@@ -179,7 +179,7 @@ class MemoryTables:
 def check_transition(run: MemoryRun, old: RunStatus, new: RunStatus) -> None:
     if not may_follow(old, new):
         raise StoreError(
-            f"Run {run.id} is {old}, and cannot become {new}.",
+            f"run {run.id} is {old}, and cannot become {new}.",
             hint="The table of a run's transitions is in holdfast.types.status.",
             run=run.id,
         )

@@ -174,7 +174,7 @@ async def _supersede(conn: Conn, now: int, old: RunId, new: RunId, entries: Audi
     key, status, read_only, tenant, limit, lease_until = found
     require_idle_entity(old, limit, lease_until, now)
     if read_only:
-        raise RunReadOnlyError(f"Run {old} is imported history: it cannot be superseded.", run=old)
+        raise RunReadOnlyError(f"run {old} is imported history: it cannot be superseded.", run=old)
     if status not in ENDED:
         await conn.run(_SUPERSEDE, now, now, key)
     await close_all(conn, now, RunRef(key, old, tenant), f"superseded by run {new}", entries)

@@ -61,7 +61,7 @@ def _unreachable(error: apsw.Error, path: str) -> StoreError:
         return closed(path)
     if isinstance(error, apsw.IOError):
         return StoreUnavailableError(
-            f"Reading or writing the database {path} failed: {error}.",
+            f"the database {path} cannot be read or written: {error}.",
             hint="Check its disk. What was not acknowledged was not written.",
         )
     return StoreError(f"a statement failed in the database {path}: {error}.")

@@ -38,7 +38,7 @@ async def archive(s: Research) -> dict[str, list[str]]:
 @research.node
 async def telephone(_s: Research) -> dict[str, list[str]]:
     await asyncio.sleep(30)
-    return {"findings": ["telephone: somebody answered at last"]}
+    return {"findings": ["telephone: answered at last"]}
 
 
 @research.node(join=quorum(2, cancel_losers=True))

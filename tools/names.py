@@ -67,7 +67,7 @@ NAMES_ONLY = ("told", "hands")
 # ---- errors
 
 # Names (NATS, HOLDFAST_LOG, PostgreSQL) keep their capitals.
-CAPITAL = re.compile(r"[A-Z][a-z]+(?![-\w])")
+CAPITAL = re.compile(r"(?:A|[A-Z][a-z]+)(?![-\w])")
 
 # ---- docs
 

@@ -43,11 +43,11 @@ def test_somebody_leaves_a_group_joins_a_role_and_goes(firm: Cli) -> None:
 
 
 @pytest.mark.covers("HOLD-AUTH-09")
-def test_somebody_is_away_and_back(firm: Cli) -> None:
+def test_a_person_is_away_and_back(firm: Cli) -> None:
     said = firm("directory", "away", "dana", "--substitute", "sam", "--until", "14d")
-    assert "sam stands in" in said.out
+    assert "substitute: sam" in said.out
     assert firm("directory", "show", "sam", "--json").json["stands_in_for"] == ["dana"]
-    assert "sam stands in" in firm("directory", "show", "dana").out
+    assert "substitute: sam" in firm("directory", "show", "dana").out
     assert "is back" in firm("directory", "back", "dana").out
     assert "was not away" in firm("directory", "back", "dana").out
     later = firm(

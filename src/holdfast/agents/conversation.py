@@ -30,7 +30,7 @@ class ConversationCall(msgspec.Struct, frozen=True, kw_only=True):
 
 class ConversationMessage(msgspec.Struct, frozen=True, kw_only=True):
     """`role`: system, user, assistant or tool. `call`: of a tool's result, the id of its call. The text of a
-    tool comes from outside: nobody has checked it. `omitted`: it is too large to be here; the step of the run
+    tool comes from outside: it is not checked. `omitted`: it is too large to be here; the step of the run
     has it."""
 
     role: str

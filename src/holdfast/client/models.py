@@ -120,7 +120,7 @@ class Away(Model, kw_only=True):
 
 
 class BlockedEntity(Model, kw_only=True):
-    """An entity that stays taken: its run was stopped at `since`, and the code of `nodes` goes on."""
+    """An entity that stays taken: its run was stopped at `since`, and the code of `nodes` still runs."""
 
     entity: str
     run: str
@@ -331,8 +331,8 @@ class ConversationCall(Model, kw_only=True):
 
 class ConversationMessage(Model, kw_only=True):
     """`role`: system, user, assistant or tool. `call`: of a tool's result, the id of its call. The text of
-    a tool comes from outside: nobody has checked it. `omitted`: it is too large to be here; the step of
-    the run has it."""
+    a tool comes from outside: it is not checked. `omitted`: it is too large to be here; the step of the
+    run has it."""
 
     role: str
     turn: int

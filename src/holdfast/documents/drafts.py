@@ -165,7 +165,7 @@ class Drafts:
         elif sum(each.size for each in others.values()) + head.size > MOST_BYTES:
             problem = f"the drafts of a tenant have at most {MOST_BYTES:,} bytes together."
         if problem:
-            raise InputError(problem, hint="Discard drafts that nobody needs: DELETE /v1/documents/{name}.")
+            raise InputError(problem, hint="Discard drafts that are not needed: DELETE /v1/documents/{name}.")
 
     async def delete(self, name: str, *, expect: int | None = None) -> None:
         """What is deployed stays. Raises FlowNotFoundError, DocumentChangedError if it is not revision

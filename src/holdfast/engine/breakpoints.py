@@ -21,6 +21,7 @@ from holdfast.model.record_bodies import AttemptBody
 from holdfast.types.hold import Option
 from holdfast.types.record import Kind, Side
 
+# A replay compares recorded questions with these: the labels stay as they are.
 OPTIONS = (
     Option("continue", "Go on", "primary"),
     Option("abort", "Cancel the run", "danger"),

@@ -120,7 +120,7 @@ def _by_number(value: Any, kinds: frozenset[type]) -> Any:
 def _require_whole(given: Any, found: Any) -> None:
     """Converting must not lose anything: keys that a TypedDict does not have, digits of a Decimal."""
     if type(given) is Decimal and type(found) is float:
-        raise msgspec.ValidationError("Expected `float`, got `Decimal`, which has more digits")
+        raise msgspec.ValidationError("expected `float`, got `Decimal`, which has more digits")
     if isinstance(found, dict) and isinstance(given, dict):
         lost = cast("dict[Any, Any]", given).keys() - cast("dict[Any, Any]", found).keys()
         if lost:
@@ -130,7 +130,7 @@ def _require_whole(given: Any, found: Any) -> None:
 def _instance(kind: type, value: Any) -> Any:
     if isinstance(value, kind):
         return value
-    raise TypeError(f"Expected `{kind.__name__}`, got `{type(value).__name__}`")
+    raise TypeError(f"expected `{kind.__name__}`, got `{type(value).__name__}`")
 
 
 def item_type(annotation: Any) -> Any:

@@ -156,7 +156,7 @@ async def prepare(
 ) -> tuple[NewRun, Position]:
     """Checked, begun and encoded, but not stored yet.
 
-    `started_by`: who started it, such as `user:dana@acme`; `started_via`: everybody in the chain of their
+    `started_by`: who started it, such as `user:dana@acme`; `started_via`: everyone in the chain of their
     credential; `deployment`: the deployment that it is a run of; `parent_run`: whose script has started it.
     `breaks`: nodes to stop before, `child/node` inside a sub-flow. `checkpoints`: which records this run
     lists, instead of the flow's policy: "every", "explicit", "none", or a mapping with policy, when and

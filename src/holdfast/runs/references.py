@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from holdfast.runs.service_protocol import RunAccess
     from holdfast.store.rows import RunRow
 
-_FORMS = "A moment is a checkpoint's id, RUN (as it stands), RUN@12 (after record 12) or RUN@node."
+_FORMS = "A checkpoint is named by its id, RUN (the current state), RUN@12 (after record 12) or RUN@node."
 
 
 async def find(service: RunAccess, ref: str) -> tuple[RunRow, int]:

@@ -46,7 +46,7 @@ async def steer(service: RunAccess, run: str, text: str, *, by: str, stage: str 
             if stage
             else (f"no stage of run {row.id} with an agent is active")
         )
-        hint = "Steer a run while a model with tools, or a command-line agent, is at work."
+        hint = "Steer a run while a model with tools, or a command-line agent, is running."
         raise RunStatusError(
             f"{what}: no agent would get the message.",
             hint=f"At work are: {', '.join(sorted(active))}." if active else hint,

@@ -25,7 +25,7 @@ class Delegation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     revoked: bool = False
     revoked_at: int | None = None
     revoked_by: str = ""
-    # Who set it through a server, with everybody in the chain of their credential.
+    # Who set it through a server, with everyone in the chain of their credential.
     made_by: tuple[str, ...] = ()
 
     def is_active(self, now: int) -> bool:
@@ -71,7 +71,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     policies: tuple[str, ...] = ()  # only these apply to its holds; empty: all
     created_at: int = 0
     created_by: str = ""
-    # Who wrote its settings through a server last, with everybody in the chain of their credential.
+    # Who wrote its settings through a server last, with everyone in the chain of their credential.
     made_by: tuple[str, ...] = ()
 
 

@@ -67,7 +67,7 @@ def people_in(chain: Iterable[ChainLink]) -> tuple[str, ...]:
 
 class Actor(msgspec.Struct, frozen=True, kw_only=True):
     """The user of an action, as their credential says. Their entries in the directory are added when their
-    rights are checked. `chain`: the credentials that led to this action; everybody in it counts as having
+    rights are checked. `chain`: the credentials that led to this action; everyone in it counts as having
     taken part."""
 
     id: str  # user:dana@acme, service:billing-agent, system:expiry, policy:small-refunds
@@ -91,7 +91,7 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def people(self) -> tuple[str, ...]:
-        """The actor under all their names, and everybody in the chain of their credential."""
+        """The actor under all their names, and everyone in the chain of their credential."""
         return tuple(dict.fromkeys((self.id, *self.also, *people_in(self.chain))))
 
     @property

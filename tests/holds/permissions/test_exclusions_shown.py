@@ -7,7 +7,7 @@ import pytest
 from tests.api.harness import harness_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("SAFE-CHECK-16")]
-GROUP = "group:tradrs excludes nobody: the directory does not have it"
+GROUP = "group:tradrs has no effect as an exclusion: the directory does not have it"
 STARTER = "no initiator is excluded, because the starter of the run is not known (started_by)"
 
 

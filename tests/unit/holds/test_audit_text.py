@@ -21,7 +21,7 @@ CASES: list[tuple[str, str, str | None, dict[str, Any] | None, str]] = [
     ("user:ada", "circle_kept", None, {"circle": "group:finance"}, "ada saved the group finance"),
     ("user:ada", "flow_deployed", None, {"flow": "{who.__class__}"}, "ada deployed the flow {who.__class__}"),
     ("user:ada", "person_kept", None, None, "ada saved the person (no person)"),
-    ("anonymous", "access_refused", None, {}, "Someone who had not signed in was refused access"),
+    ("anonymous", "access_refused", None, {}, "A caller who had not signed in was refused access"),
     ("user:ada", "not_known_here", None, {}, "ada: not known here"),
 ]  # fmt: skip
 

@@ -180,10 +180,15 @@ def check(name):
         raise InputError(f"A name {name!r} is empty.", hint="Give one.")
     if name == "x":
         raise errors.SettingsError("HOLDFAST_LOG is no level.")
+    if name == "y":
+        raise HttpError(400, "If-Match is not a version.")
+    if name == "z":
+        raise StoreError(f"Run {name} is gone.")
     raise InputError("the name is not known.")
 """
     source = names.Source(tree(tmp_path, {"src/holdfast/a.py": text}))
     assert sorted(each.place for each in names.bad_messages(source)) == [
+        "src/holdfast/a.py:13",
         "src/holdfast/a.py:3",
         "src/holdfast/a.py:7",
     ]

@@ -219,7 +219,7 @@ def _ephemeral_reply(text: str) -> dict[str, Any]:
 
 
 class ChatUser(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The person of a chat user. `made_by`: who said so, with everybody in the chain of their credential."""
+    """The person of a chat user. `made_by`: who said so, with everyone in the chain of their credential."""
 
     person: str
     made_by: tuple[str, ...] = (OPERATOR,)

@@ -314,7 +314,7 @@ export interface Operations {
   /**
    * What was said before an agent asked: its instructions, its model, its tools and their results. Empty
    *
-   * if no agent asked. Secrets are masked; results of tools are not checked by anybody.
+   * if no agent asked. Secrets are masked; results of tools are not checked.
    */
   holdConversation(hold: string, options?: Options): Promise<HoldConversation>;
   /** One decision as a file that `tools/verify_evidence.py` verifies offline. The export is audited. */
@@ -381,7 +381,7 @@ export interface Operations {
   /**
    * Limits in effect, with the number of active and waiting runs; and those that items of maps share by a
    *
-   * key (`items:KEY`, of the caller's tenant), as far as items are at work or wait.
+   * key (`items:KEY`, of the caller's tenant), as far as items run or wait.
    */
   listLimits(query?: ListLimitsQuery, options?: Options): Promise<Page<LimitWire>>;
   /**
@@ -573,7 +573,7 @@ export interface Operations {
    * for `keep`.
    */
   sendEvent(body: SendEvent, options?: Options): Promise<SentEvent>;
-  /** Tell the run that the work goes on: its next heartbeat is due later (`expires_at`). */
+  /** Tell the run that the work is still in progress: its next heartbeat is due later (`expires_at`). */
   sendHeartbeat(token: string, options?: Options): Promise<CallbackWire>;
   /** Set the person of a chat user. */
   setChatPerson(way: string, chat: string, body: ChatPerson, options?: Options): Promise<void>;
@@ -584,7 +584,7 @@ export interface Operations {
   /** Snooze it until then. Its deadline stays. */
   snoozeHold(hold: string, body: SnoozeHold, options?: Options): Promise<void>;
   /**
-   * Send a message to the agent that is at work in the run. A model gets it once, after the tool calls that
+   * Send a message to the agent that is running in the run. A model gets it once, after the tool calls that
    *
    * it makes now; a command-line agent in a further turn. 409 if no stage with an agent is active.
    */
@@ -1166,7 +1166,7 @@ export interface BeginSession {
   token: string;
 }
 
-/** An entity that stays taken: its run was stopped at `since`, and the code of `nodes` goes on. */
+/** An entity that stays taken: its run was stopped at `since`, and the code of `nodes` still runs. */
 export interface BlockedEntityWire {
   entity: string;
   run: string;
@@ -1475,7 +1475,7 @@ export interface ConversationCall {
 
 /**
  * `role`: system, user, assistant or tool. `call`: of a tool's result, the id of its call. The text of a
- * tool comes from outside: nobody has checked it. `omitted`: it is too large to be here; the step of the run
+ * tool comes from outside: it is not checked. `omitted`: it is too large to be here; the step of the run
  * has it.
  */
 export interface ConversationMessage {

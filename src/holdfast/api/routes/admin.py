@@ -133,7 +133,7 @@ async def get_status(call: ApiCall) -> StatusWire:
 @routes.get("/limits", needs=Right.admin, raises=(ForbiddenError,))
 async def list_limits(call: ApiCall, query: ListLimits) -> Page[LimitWire]:
     """Limits in effect, with the number of active and waiting runs; and those that items of maps share by a
-    key (`items:KEY`, of the caller's tenant), as far as items are at work or wait."""
+    key (`items:KEY`, of the caller's tenant), as far as items run or wait."""
     _require_instance(call)
     found = await (await call.hf.limits()).list(query.prefix, keys=query.keys, tenant=call.tenant)
     return Page(items=[_limit(each) for each in found])

@@ -77,7 +77,7 @@ async def apply_outcome(call: ApiCall, token: str, body: CompleteCallback) -> Ca
 
 @routes.post("/callbacks/{token}/heartbeat", needs=Access.link, raises=_TOKEN)
 async def send_heartbeat(call: ApiCall, token: str) -> CallbackWire:
-    """Tell the run that the work goes on: its next heartbeat is due later (`expires_at`)."""
+    """Tell the run that the work is still in progress: its next heartbeat is due later (`expires_at`)."""
     return _wire(await (await _callbacks(call)).heartbeat(token))
 
 

@@ -148,7 +148,7 @@ async def hold_schema(call: ApiCall, hold: str) -> AnswerSchema:
 @routes.get("/holds/{hold}/conversation", needs=Right.holds_read, raises=(*LOOKING, CheckpointCorruptError))
 async def hold_conversation(call: ApiCall, hold: str) -> HoldConversation:
     """What was said before an agent asked: its instructions, its model, its tools and their results. Empty
-    if no agent asked. Secrets are masked; results of tools are not checked by anybody."""
+    if no agent asked. Secrets are masked; results of tools are not checked."""
     row = await (await call.holds()).get(call.actor, hold)
     return conversation_at((await (await call.runs()).story(row.run)).visits, row.id)
 

@@ -249,7 +249,7 @@ async def cancel_run(call: ApiCall, run: str, body: CancelRun) -> ApiReply[RunDe
     raises=(*_MISSING, RunEndedError, RunReadOnlyError, RunStatusError),
 )
 async def steer_run(call: ApiCall, run: str, body: SteerRun) -> SteerTaken:
-    """Send a message to the agent that is at work in the run. A model gets it once, after the tool calls that
+    """Send a message to the agent that is running in the run. A model gets it once, after the tool calls that
     it makes now; a command-line agent in a further turn. 409 if no stage with an agent is active."""
     service = await call.runs()
     row = await service.get(run, tenant=call.tenant)

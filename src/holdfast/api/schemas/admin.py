@@ -17,7 +17,7 @@ from holdfast.types.status import RunStatus
 
 
 class BlockedEntityWire(msgspec.Struct, kw_only=True):
-    """An entity that stays taken: its run was stopped at `since`, and the code of `nodes` goes on."""
+    """An entity that stays taken: its run was stopped at `since`, and the code of `nodes` still runs."""
 
     entity: str
     run: str

@@ -38,7 +38,7 @@ async def _checked(adapter: AgentAdapter) -> tuple[str, bool]:
     low, below = (".".join(map(str, version)) for version in adapter.tested)
     version = await _version(adapter.program)
     if not version:
-        return f"{adapter.name} does not tell its version (tested: {low} to before {below})", False
+        return f"{adapter.name} does not report its version (tested: {low} to before {below})", False
     parts = tuple(int(part) for part in version.split("."))
     if adapter.tested[0] <= parts < adapter.tested[1]:
         return f"{adapter.name} {version}", True

@@ -84,7 +84,7 @@ def state_text(person: Person, now: int) -> str:
         return ""
     since = f" from {clock_time(away.since)}" if away.since is not None and away.since > now else ""
     until = f" until {clock_time(away.until)}" if away.until is not None else ""
-    return f"away{since}{until}, {away.substitute} stands in"
+    return f"away{since}{until}, substitute: {away.substitute}"
 
 
 def memberships_text(member: Memberships) -> str:

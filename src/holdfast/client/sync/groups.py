@@ -162,7 +162,7 @@ class Callbacks(Group):
         return self._json(request, models.OpenCallbacks)
 
     def send_heartbeat(self, token: str) -> models.Callback:
-        """Tell the run that the work goes on: its next heartbeat is due later (`expires_at`)."""
+        """Tell the run that the work is still in progress: its next heartbeat is due later (`expires_at`)."""
         request = request_of("POST", "/v1/callbacks/{token}/heartbeat", {"token": token})
         return self._json(request, models.Callback)
 
@@ -923,7 +923,7 @@ class Holds(Group):
         """What was said before an agent asked: its instructions, its model, its tools and their results.
         Empty
 
-        if no agent asked. Secrets are masked; results of tools are not checked by anybody."""
+        if no agent asked. Secrets are masked; results of tools are not checked."""
         request = request_of("GET", "/v1/holds/{hold}/conversation", {"hold": hold})
         return self._json(request, models.HoldConversation)
 
@@ -1504,7 +1504,7 @@ class Limits(Group):
         """Limits in effect, with the number of active and waiting runs; and those that items of maps share
         by a
 
-        key (`items:KEY`, of the caller's tenant), as far as items are at work or wait."""
+        key (`items:KEY`, of the caller's tenant), as far as items run or wait."""
         request = request_of("GET", "/v1/limits", query={"prefix": prefix, "keys": keys})
         return self._list(request, models.Limit)
 
@@ -2353,7 +2353,7 @@ class Runs(Group):
         return self._json(request, models.RunDetail)
 
     def steer(self, run: str, text: str, *, stage: str | None = None) -> models.SteerTaken:
-        """Send a message to the agent that is at work in the run. A model gets it once, after the tool
+        """Send a message to the agent that is running in the run. A model gets it once, after the tool
         calls that
 
         it makes now; a command-line agent in a further turn. 409 if no stage with an agent is active."""

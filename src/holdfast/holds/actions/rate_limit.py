@@ -35,7 +35,7 @@ class Pace:
         self._window = int(seconds * MICROS)
         if self._window <= 0 or any(most is not None and most < 1 for most in self._most.values()):
             raise InputError(
-                "a pace must allow at least 1 action, in more than 0 seconds.", hint="Pace(actor=120)"
+                "a rate limit must allow at least 1 action, in more than 0 seconds.", hint="Pace(actor=120)"
             )
         self._limit = KeyedRateLimit()
 

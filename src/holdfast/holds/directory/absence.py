@@ -7,7 +7,7 @@ import msgspec
 
 class Away(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Away from `since` to before `until` (microseconds; none: open). `substitute` acts then. `made_by`:
-    who set it through a server, with everybody in the chain of their credential; empty: an operator with the
+    who set it through a server, with everyone in the chain of their credential; empty: an operator with the
     store."""
 
     substitute: str

@@ -27,7 +27,7 @@ from holdfast.types.text import clean_text
 class Registrar:
     """Adds, changes and removes people, groups, roles and absences. Every call is idempotent. `by`: the
     actor for the audit, which records every change of who may decide. `people`: who makes the change through
-    a server, with everybody in the chain of their credential (`directory.changes`)."""
+    a server, with everyone in the chain of their credential (`directory.changes`)."""
 
     def __init__(self, store: Store, *, by: str = "user:local", people: Sequence[str] = ()) -> None:
         self._store = store

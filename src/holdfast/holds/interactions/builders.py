@@ -215,12 +215,12 @@ def escalation(
             *context_section("Tried so far", "\n".join(attempts)),
             *context_section("Recommended", "\n".join(recommendations)),
             decision_section(
-                ("agent_continue", "Go on", "primary"),
+                ("agent_continue", "Continue", "primary"),
                 ("human_takeover", "I take over", "secondary"),
-                ("delegate", "Hand it to another", "secondary"),
-                ("abort", "End it", "danger"),
+                ("delegate", "Delegate", "secondary"),
+                ("abort", "Abort", "danger"),
             ),
-            input_section("guidance", "How to go on", visible_if="decision == 'agent_continue'"),
+            input_section("guidance", "How to continue", visible_if="decision == 'agent_continue'"),
             input_section(
                 "parameters", "Changed parameters", "json", visible_if="decision == 'agent_continue'"
             ),
@@ -259,7 +259,7 @@ def progress(
     }
     return InteractionQuestion(
         kind=question.PROGRESS,
-        prompt=f"{phase}: {share:.0%} done. Go on?",
+        prompt=f"{phase}: {share:.0%} done. Continue?",
         priority="high" if issues else "low",
         assignee=assignee,
         context={**(context or {}), **shown_facts(facts)},
@@ -268,10 +268,10 @@ def progress(
             *context_section("Done", "\n".join(completed)),
             *context_section("Next", "\n".join(upcoming)),
             decision_section(
-                ("continue", "Go on", "primary"),
+                ("continue", "Continue", "primary"),
                 ("pause", "Pause", "secondary"),
-                ("modify", "Go on otherwise", "secondary"),
-                ("abort", "End it", "danger"),
+                ("modify", "Continue with changes", "secondary"),
+                ("abort", "Abort", "danger"),
             ),
             input_section("goal", "New goal", visible_if="decision == 'modify'"),
             input_section("skip", "Steps to leave out", "json", visible_if="decision == 'modify'"),

@@ -64,7 +64,7 @@ class AssigneeStep:
         named = dict.fromkeys((*hold.terms.approval.exclude, *hold.terms.excluded))
         seats = [parse_assignee(text) for text in named if text not in EXCLUDABLE]
         return [
-            f"{each} excludes nobody: the directory does not have it"
+            f"{each} has no effect as an exclusion: the directory does not have it"
             for each in seats
             if await self._is_unknown(each, tenant)
         ]

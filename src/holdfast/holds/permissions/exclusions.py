@@ -19,7 +19,7 @@ class PermissionFacts(msgspec.Struct, frozen=True, kw_only=True):
     initiator: str | None = None  # None: as in the row
     approvers: frozenset[str] = frozenset()  # who took part in approvals of earlier holds of the run
     last_editor: str | None = None
-    editors: frozenset[str] = frozenset()  # everybody in the chain of the last editor's credential
+    editors: frozenset[str] = frozenset()  # everyone in the chain of the last editor's credential
     # Who created or changed what gives somebody a place in this decision, by its name: `user:dana`
     # (the person or their address), `group:finance/dana` (a membership), `substitute:dana` (an absence),
     # `seat:user:dana` (the assignment itself).
@@ -42,7 +42,7 @@ def actor_capacity(standing: ActorMemberships) -> Capacity:
 
 
 def starters_of(hold: HoldRow, past: PermissionFacts) -> frozenset[str]:
-    """The starter of the run, everybody in the chain of their credential, and for a fork also those of the
+    """The starter of the run, everyone in the chain of their credential, and for a fork also those of the
     runs that it was made from."""
     first = starter_of(hold, past)
     return frozenset(person_key(name) for name in (first, *hold.terms.starters) if name)

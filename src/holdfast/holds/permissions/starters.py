@@ -1,4 +1,4 @@
-"""Who started a run besides the name in `started_by`: everybody in the chain of the starter's credential, and
+"""Who started a run besides the name in `started_by`: everyone in the chain of the starter's credential, and
 for a fork everybody who started its source. They count as initiators of its holds."""
 
 from __future__ import annotations

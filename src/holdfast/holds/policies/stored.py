@@ -29,7 +29,7 @@ async def put_policy(
     people: Sequence[str] = (),
     expect: int | None = None,
 ) -> Document:
-    """Write a policy. Open holds do not change. `people`: who writes it through a server, with everybody in
+    """Write a policy. Open holds do not change. `people`: who writes it through a server, with everyone in
     the chain of their credential: they take part in what it decides, and cannot decide what an earlier
     version would have bound to several people. `expect`: only if this is the present revision.
 

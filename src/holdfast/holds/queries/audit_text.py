@@ -99,7 +99,7 @@ def _text(name: str, value: Any) -> str:
 
 
 def _actor(actor: str) -> str:
-    return "Someone who had not signed in" if actor == "anonymous" else short_name(actor)
+    return "A caller who had not signed in" if actor == "anonymous" else short_name(actor)
 
 
 def _is_object(data: bytes) -> bool:

@@ -41,7 +41,7 @@ REFUSALS: Final = {
     "answer_invalid": "it does not fit the question",
     "version_stale": "the question had changed meanwhile",
     "content_changed": "the question had changed meanwhile",
-    "not_assigned": "the question is assigned to someone else",
+    "not_assigned": "the question is assigned to another person or group",
     "forbidden": "the right to do so is missing",
     "excluded": "this person is excluded from the decision",
     "claimed": "another person has claimed it",

@@ -43,7 +43,7 @@ def require_one_agent(program: Program, name: str, agent: object, named: Named) 
 
 def same_name(name: str, where: str) -> InputError:
     return InputError(
-        f"{where} has two agents with the name {name!r}: their recorded steps could not be told apart.",
+        f"{where} has two agents with the name {name!r}: their recorded steps could not be distinguished.",
         hint="Give each Agent a name of its own, or HoldfastDurability(name=...).",
     )
 

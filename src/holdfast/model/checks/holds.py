@@ -104,7 +104,7 @@ def _before(view: ValidationView, node: Node, hold: HoldSpec) -> None:
     if isinstance(first, str) and approves(first, hold.options):
         view.warn(
             "approving-default",
-            f"{hold.bind!r} is {first!r} before anybody has decided, and after a timeout that branches",
+            f"{hold.bind!r} is {first!r} before a person has decided, and after a timeout that branches",
             node=node.id,
             fix="give it an empty default, or none",
         )

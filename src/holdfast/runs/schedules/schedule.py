@@ -48,7 +48,7 @@ class TriggerRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     token: str
     by: str
     input: Any = None
-    via: tuple[str, ...] = ()  # everybody in the chain of the caller's credential
+    via: tuple[str, ...] = ()  # everyone in the chain of the caller's credential
 
 
 class ScheduleFiring(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -72,7 +72,7 @@ class FillRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     next: int
     last: int
     one_by_one: bool = False
-    via: tuple[str, ...] = ()  # everybody in the chain of the caller's credential
+    via: tuple[str, ...] = ()  # everyone in the chain of the caller's credential
 
 
 class ScheduleState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -86,7 +86,7 @@ class ScheduleState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     by: str = ""  # who set it, paused it, or resumed it: the last of them
     # who defined its times and flow, and is the initiator of its runs; '': it is in the code
     set_by: str = ""
-    set_via: tuple[str, ...] = ()  # everybody in the chain of that person's credential
+    set_via: tuple[str, ...] = ()  # everyone in the chain of that person's credential
     declared: bool = False  # declared by code, and not changed by an operator since
     asked: tuple[TriggerRequest, ...] = ()
     passed: int = 0  # instants that were skipped because the previous run had not ended

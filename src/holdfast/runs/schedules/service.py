@@ -63,7 +63,7 @@ class ScheduleService:
         declared: bool = False,
         **plan: Any,
     ) -> Schedule:
-        """Create a schedule, or change it from now on. `via`: everybody in the chain of the caller's
+        """Create a schedule, or change it from now on. `via`: everyone in the chain of the caller's
         credential.
 
         `plan`: exactly one of `cron`, `every` and `at`; see `make_plan` for the rest. With the flow itself,

@@ -185,7 +185,7 @@ export const inbox = {
   saveView: "+ Save view",
   saveViewTitle: "Save view",
   viewName: "Name",
-  shareView: "For everybody",
+  shareView: "For everyone",
   dropView: "Delete the view {title}",
   addComment: "Add a comment",
   copied: "Copied",

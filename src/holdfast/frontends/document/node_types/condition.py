@@ -27,7 +27,7 @@ class ConditionConfig(NodeConfig, frozen=True, kw_only=True, forbid_unknown_fiel
 
 class ConditionType(NodeType):
     name = "condition"
-    summary = "Leads on by `true` or `false`."
+    summary = "Continues at the port `true` or `false`."
     config = ConditionConfig
     rules = ("port-open", "edge-mixed")
     example: ClassVar[Json] = {"when": "risk > 0.5"}

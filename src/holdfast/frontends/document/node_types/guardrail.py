@@ -38,7 +38,7 @@ class GuardrailConfig(NodeConfig, frozen=True, kw_only=True, forbid_unknown_fiel
 
 class GuardrailType(NodeType):
     name = "guardrail"
-    summary = "Checks the variables before the run goes on."
+    summary = "Checks the variables before the run continues."
     config = GuardrailConfig
     kind = NodeKind.guardrail
     rules = ("check-unknown", "violation-edges")

@@ -26,7 +26,7 @@ TIMEOUT = "timeout"
 
 class ParallelType(NodeType):
     name = "parallel"
-    summary = "Leads on by all of its edges at the same time."
+    summary = "Continues along all of its edges at the same time."
     rules = ("parallel-branches",)
 
     def check(self, node: DocumentNode, found: NodeReport, site: DocumentSite) -> None:
@@ -39,7 +39,7 @@ class ParallelType(NodeType):
 
 class JoinConfig(NodeConfig, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`wait`: for `all` live branches, for `any` of them, or for a number of them. `timeout`: from the first
-    branch on; then it leads on by `timeout`, or by `out` if that port has no edge. `cancel_losers`: branches
+    branch on; then it continues at `timeout`, or by `out` if that port has no edge. `cancel_losers`: branches
     that it no longer waits for are stopped."""
 
     wait: Literal["all", "any"] | Annotated[int, Meta(ge=1, le=10_000)] = "all"

@@ -43,7 +43,7 @@ class RouterConfig(NodeConfig, frozen=True, kw_only=True, forbid_unknown_fields=
 
 class RouterType(NodeType):
     name = "router"
-    summary = "Leads on by the port of the case that holds; the choice is recorded."
+    summary = "Continues at the port of the first case that is true, or of each; the choice is recorded."
     config = RouterConfig
     rules = ("case-duplicate", "port-open", "edge-mixed")
     port_fields = ("cases",)

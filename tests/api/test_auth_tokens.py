@@ -202,7 +202,7 @@ def test_command_makes_lists_and_revokes(tmp_path: Path, capsys: pytest.CaptureF
     assert text.startswith("hf_")
     assert run(["tokens", "list", "--json", *store]) == 0
     (kept,) = json.loads(capsys.readouterr().out)["items"]
-    assert (kept["subject"], kept["roles"], kept["status"]) == ("service:bot", ["operator"], "good")
+    assert (kept["subject"], kept["roles"], kept["status"]) == ("service:bot", ["operator"], "active")
     assert text.rpartition("_")[2] not in json.dumps(kept)
     assert run(["tokens", "revoke", kept["id"], *store]) == 0
     capsys.readouterr()

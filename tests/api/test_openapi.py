@@ -67,6 +67,13 @@ async def test_every_route_is_described_once(described: Described) -> None:
         assert schema.get("type") or "anyOf" in schema or "enum" in schema, name
 
 
+@pytest.mark.anyio
+async def test_names_that_are_gone_are_no_fields(described: Described) -> None:
+    schemas = described.document["components"]["schemas"].values()
+    fields = {field for schema in schemas for field in schema.get("properties", ())}
+    assert not fields & {"told", "trials", "hot", "in_line", "house", "desk", "clerk"}
+
+
 @pytest.mark.covers("SERVER-API-12", "SERVER-BAD-01")
 async def test_answers_about_runs_fit_their_schemas(described: Described) -> None:
     send = described.send

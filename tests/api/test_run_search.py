@@ -318,7 +318,7 @@ async def test_each_attempt_of_a_step_has_its_time_its_worker_and_its_error(hall
     visit = items[-1]
     (stood,) = visit["waits"]
     assert (stood["kind"], stood["since"], stood["until"]) == ("failed", failed["at"], resumed["at"])
-    assert [each["seq"] for each in visit["trials"]] == [resumed["seq"]]
+    assert [each["seq"] for each in visit["retries"]] == [resumed["seq"]]
     past = await hall.ask("ada", "GET", f"/v1/runs/{run}/steps/{failed['seq']}?past=true")
     assert (len(past["spans"]), past["state"], past["attempts"]) == (1, "failed", 1)
     ended = await hall.ask("ada", "GET", f"/v1/runs/{run}/steps/{failed['seq'] + 1}?past=true")

@@ -243,7 +243,7 @@ async def test_tracebacks_of_attempts_and_calls_hide_what_became_a_secret_later(
     tries(flow)
     run = (await flow.run({}, on=server.hf)).expect().run_id
     (visit,) = (await (await server.hf.service()).story(run)).visits
-    parts = [each for each in (*visit.trials, *visit.calls) if each.traceback]
+    parts = [each for each in (*visit.retries, *visit.calls) if each.traceback]
     shown = [each.traceback.count(f"Because of KeyError: 'no {MASK}'") for each in parts]
     assert (shown[0], shown[-1]) == (1, 1), parts
     assert TOKEN not in repr([(each.error, each.traceback) for each in parts])

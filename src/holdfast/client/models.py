@@ -962,12 +962,12 @@ class KnownHead(Model, kw_only=True):
 
 
 class Lane(Model, kw_only=True):
-    """`in_line`: ready runs that wait for a limit."""
+    """`limited`: ready runs that wait for a limit."""
 
     lane: str
     ready: int
     running: int
-    in_line: int
+    limited: int
     oldest_seconds: float
 
 
@@ -1847,7 +1847,7 @@ class Step(Model, kw_only=True):
     run: str
     first: int = -1
     seq: int = -1
-    trials: list[Attempt] = []
+    retries: list[Attempt] = []
     inside: FoldedVisits | None = None
     name: str = ""
     effect: str
@@ -1932,7 +1932,7 @@ class UnservedSchedules(Model, kw_only=True):
 class Visit(Model, kw_only=True):
     """One visit of one node. `name`: as people read it. `first`: the record with which it began. `seq`:
     the record that settled it, or the latest about it. `run`: whose records these are, for a fork its
-    source. `trials`: its attempts after the first. `inside`: visits of its items, if they are folded."""
+    source. `retries`: its attempts after the first. `inside`: visits of its items, if they are folded."""
 
     node: str
     scope: str
@@ -1953,7 +1953,7 @@ class Visit(Model, kw_only=True):
     run: str
     first: int = -1
     seq: int = -1
-    trials: list[Attempt] = []
+    retries: list[Attempt] = []
     inside: FoldedVisits | None = None
     name: str = ""
 
@@ -1998,7 +1998,7 @@ class Worker(Model, kw_only=True):
     versions: dict[str, str]
     concurrency: int
     busy: int
-    hot: int
+    in_memory: int
     draining: bool
     skew_seconds: float
     records: int

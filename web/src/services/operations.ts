@@ -107,7 +107,7 @@ export async function getFigures(): Promise<Figures> {
       lane: each.lane,
       ready: each.ready,
       running: each.running,
-      inLine: each.in_line,
+      inLine: each.limited,
       oldestSeconds: each.oldest_seconds,
     })),
     unserved: wire.unserved_runs.map((each) => ({

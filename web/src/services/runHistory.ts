@@ -146,7 +146,7 @@ export function visitOf(given: VisitWire, run: string): Visit {
     tokens: wire.tokens,
     cost: wire.cost,
     waits: wire.waits.length === 0 ? NO_WAITS : wire.waits.map((each) => ({ kind: each.breakpoint ? PAUSED : each.kind, since: each.since, until: each.until ?? null, about: plainText(each.about ?? "") })),
-    trials: (wire.trials ?? []).length === 0 ? NO_TRIALS : wire.trials!.map((each) => ({ reason: each.reason, attempt: each.attempt, at: each.at, wakesAt: each.wake_at, seq: each.seq ?? -1, error: each.error ? `${each.error["type"]}: ${each.error["message"]}` : "" })),
+    trials: (wire.retries ?? []).length === 0 ? NO_TRIALS : wire.retries!.map((each) => ({ reason: each.reason, attempt: each.attempt, at: each.at, wakesAt: each.wake_at, seq: each.seq ?? -1, error: each.error ? `${each.error["type"]}: ${each.error["message"]}` : "" })),
     // A fork brings visits along whose records are those of its source.
     first: wire.run === run ? (wire.first ?? -1) : -1,
     seq: wire.run === run ? (wire.seq ?? -1) : -1,

@@ -65,7 +65,7 @@ class ApiToken(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def status_at(self, now: int) -> str:
         if self.revoked_at is not None:
             return "revoked"
-        return "good" if self.is_valid(now) else "expired"
+        return "active" if self.is_valid(now) else "expired"
 
 
 class ApiTokens:

@@ -2214,12 +2214,12 @@ export interface KnownHead {
   hash: string;
 }
 
-/** `in_line`: ready runs that wait for a limit. */
+/** `limited`: ready runs that wait for a limit. */
 export interface LaneWire {
   lane: string;
   ready: number;
   running: number;
-  in_line: number;
+  limited: number;
   oldest_seconds: number;
 }
 
@@ -3341,7 +3341,7 @@ export interface StepWire {
   run: string;
   first?: number;
   seq?: number;
-  trials?: AttemptWire[];
+  retries?: AttemptWire[];
   inside?: FoldedVisits | null;
   name?: string;
   effect: "" | "pure" | "read" | "write" | "external" | "human";
@@ -3496,7 +3496,7 @@ export interface ViewWire {
 /**
  * One visit of one node. `name`: as people read it. `first`: the record with which it began. `seq`: the
  * record that settled it, or the latest about it. `run`: whose records these are, for a fork its source.
- * `trials`: its attempts after the first. `inside`: visits of its items, if they are folded.
+ * `retries`: its attempts after the first. `inside`: visits of its items, if they are folded.
  */
 export interface VisitWire {
   node: string;
@@ -3518,7 +3518,7 @@ export interface VisitWire {
   run: string;
   first?: number;
   seq?: number;
-  trials?: AttemptWire[];
+  retries?: AttemptWire[];
   inside?: FoldedVisits | null;
   name?: string;
 }
@@ -3570,7 +3570,7 @@ export interface WorkerWire {
   versions: Record<string, string>;
   concurrency: number;
   busy: number;
-  hot: number;
+  in_memory: number;
   draining: boolean;
   skew_seconds: number;
   records: number;

@@ -42,7 +42,7 @@ class WorkerWire(msgspec.Struct, kw_only=True):
     versions: dict[str, str]
     concurrency: int
     busy: int
-    hot: int
+    in_memory: int
     draining: bool
     skew_seconds: float
     records: int
@@ -67,7 +67,7 @@ def worker_wire(row: WorkerRow, now: int) -> WorkerWire:
         versions=row.versions,
         concurrency=row.concurrency,
         busy=row.busy,
-        hot=row.hot,
+        in_memory=row.hot,
         draining=row.draining,
         skew_seconds=row.skew / MICROS,
         records=row.records,
@@ -117,12 +117,12 @@ def lease_wire(row: RunRow, now: int) -> LeaseWire:
 
 
 class LaneWire(msgspec.Struct, kw_only=True):
-    """`in_line`: ready runs that wait for a limit."""
+    """`limited`: ready runs that wait for a limit."""
 
     lane: str
     ready: int
     running: int
-    in_line: int
+    limited: int
     oldest_seconds: float
 
 
@@ -174,7 +174,7 @@ def figures_wire(found: FleetFigures, workers: list[WorkerRow]) -> FiguresWire:
                 lane=each.lane,
                 ready=each.ready,
                 running=each.running,
-                in_line=each.in_line,
+                limited=each.in_line,
                 oldest_seconds=each.oldest / MICROS,
             )
             for each in found.lanes

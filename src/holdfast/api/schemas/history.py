@@ -247,7 +247,7 @@ class AttemptWire(msgspec.Struct, kw_only=True):
 class VisitWire(msgspec.Struct, kw_only=True):
     """One visit of one node. `name`: as people read it. `first`: the record with which it began. `seq`: the
     record that settled it, or the latest about it. `run`: whose records these are, for a fork its source.
-    `trials`: its attempts after the first. `inside`: visits of its items, if they are folded."""
+    `retries`: its attempts after the first. `inside`: visits of its items, if they are folded."""
 
     node: str
     scope: str
@@ -268,7 +268,7 @@ class VisitWire(msgspec.Struct, kw_only=True):
     run: str
     first: int = -1
     seq: int = -1
-    trials: list[AttemptWire] = []
+    retries: list[AttemptWire] = []
     inside: FoldedVisits | None = None
     name: str = ""
 
@@ -442,7 +442,7 @@ def visit_wire(
         run=visit.run or run,
         first=visit.first,
         seq=visit.seq,
-        trials=[
+        retries=[
             AttemptWire(
                 reason=each.reason,
                 attempt=each.attempt,

@@ -97,7 +97,7 @@ def as_json(seen: FleetSnapshot) -> dict[str, Any]:
                 "ready": lane.ready,
                 "oldest_seconds": lane.oldest / MICROS,
                 "running": lane.running,
-                "in_line": lane.in_line,
+                "limited": lane.in_line,
             }
             for lane in result.lanes
         ],
@@ -134,7 +134,7 @@ def _worker(seen: FleetSnapshot, row: WorkerRow) -> dict[str, Any]:
         "versions": row.versions,
         "concurrency": row.concurrency,
         "busy": row.busy,
-        "hot": row.hot,
+        "in_memory": row.hot,
         "seen_seconds_ago": max(0, seen.at - row.seen_at) / MICROS,
         "up_seconds": max(0, seen.at - row.started_at) / MICROS,
         "clock_ahead_seconds": row.skew / MICROS,

@@ -48,7 +48,7 @@ export function Tokens() {
 }
 
 function Revoke({ row: token }: { row: Token }) {
-  if (token.status !== "good") return null;
+  if (token.status !== "active") return null;
   return (
     <Action
       label={t("revoke")}

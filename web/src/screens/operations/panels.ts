@@ -63,7 +63,7 @@ export function scheduleWord(schedule: Schedule): Shown {
 }
 
 export function tokenWord(token: Token): Shown {
-  if (token.status === "good") return { word: t("tokenActive"), role: "completed", icon: "check" };
+  if (token.status === "active") return { word: t("tokenActive"), role: "completed", icon: "check" };
   if (token.status === "expired") return { word: t("tokenExpired"), role: "interrupted", icon: "broken" };
   return { word: token.status === "revoked" ? t("tokenRevoked") : token.status, role: "cancelled", icon: "bar" };
 }

@@ -85,9 +85,8 @@ class MemoryFleet(MemoryHolds, MemoryLimits):
                 oldest_hold=_since(asked, now),
                 timer_lag=_since((at for run in runs for at in run.timers.values()), now),
                 hold_lag=_since([] if due is None else [due], now),
-                schedule_lag=_since(
-                    (row.next_at for row in self._schedules.values() if row.next_at is not None), now
-                ),
+                # 0: a run that was asked for by hand, since an unknown time.
+                schedule_lag=_since((row.next_at for row in self._schedules.values() if row.next_at), now),
                 outbox_waiting=states[OutboxState.waiting],
                 outbox_dead=states[OutboxState.dead],
                 versions=self._versions(now),

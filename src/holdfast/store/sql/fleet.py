@@ -104,12 +104,13 @@ AND status NOT IN ('completed', 'failed', 'cancelled')
 GROUP BY lane, flow, version ORDER BY count(*) DESC, lane, flow, version LIMIT ?"""
 _SCHEDULED = """
 SELECT flow, count(*), min(next_at) FROM @schedules WHERE next_at IS NOT NULL GROUP BY flow ORDER BY flow"""
+# `next_at` 0: a run that was asked for by hand, since an unknown time.
 _REST = """
 SELECT (SELECT min(fire_at) FROM @timers),
        (SELECT count(*) FROM @timers),
        (SELECT count(*) FROM @runs WHERE suspect AND NOT read_only
         AND status NOT IN ('completed', 'failed', 'cancelled')),
-       (SELECT min(next_at) FROM @schedules WHERE next_at IS NOT NULL),
+       (SELECT min(next_at) FROM @schedules WHERE next_at > 0),
        (SELECT count(*) FROM @runs WHERE dead AND NOT read_only),
        (SELECT count(*) FROM @outbox WHERE state = 'waiting'),
        (SELECT count(*) FROM @outbox WHERE state = 'dead')"""

@@ -221,6 +221,12 @@ class FleetSuite:
             VersionBacklog(lane="slow", flow="pay", version="g1-b", ready=1, oldest=0),
         ]
 
+    async def test_a_schedule_that_was_triggered_by_hand_is_not_late_since_1970(self, kit: StoreKit) -> None:
+        await kit.store.put_schedule(schedule("triggered", next_at=0))
+        assert (await kit.store.fleet_figures(ages=AGES)).schedule_lag == 0
+        await kit.store.put_schedule(schedule("late", next_at=kit.clock.now() - 3))
+        assert (await kit.store.fleet_figures(ages=AGES)).schedule_lag == 3
+
     @pytest.mark.covers("SAFE-FLEET-03")
     async def test_waits_suspects_and_schedules_are_counted(self, kit: StoreKit) -> None:
         lease, at = await kit.claimed(), kit.clock.now()

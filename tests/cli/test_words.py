@@ -326,3 +326,29 @@ def test_times_in_json_are_iso_8601(cli: Cli, letter: str) -> None:
 def test_every_list_in_json_says_whether_more_follows(cli: Cli, letter: str) -> None:
     run = cli("run", letter, "--json").json["id"]
     assert cli("callbacks", "list", run, "--json").json == {"items": [], "next": None}
+
+
+def test_an_answer_to_imported_history_does_not_advise_to_resume_it(cli: Cli, letter: str, tmp_path: Path) -> None:
+    run = cli("run", letter, "--json").json["id"]
+    cli("answer", run, "send it")
+    cli("export", run, "--out", str(tmp_path / "run.hfrun"))
+    cli("import", str(tmp_path / "run.hfrun"), "--store", "sqlite:other.db")
+
+    late = cli("answer", run, "send it", "--store", "sqlite:other.db")
+    assert late.code == 2
+    assert f"run {run} (imported history) has no open hold." in late.err
+    assert "Resume it" not in late.err
+
+
+def test_a_wrong_setting_of_a_store_is_named(cli: Cli) -> None:
+    said = cli("runs", "--store", "postgresql://127.0.0.1/x?pool=x").err
+    assert "invalid setting for postgresql://127.0.0.1/x: pool: expected `int`, got `str`." in said
+
+
+def test_a_directory_that_is_absent_is_named_with_its_setting(
+    cli: Cli, letter: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli("run", letter)
+    monkeypatch.setenv("HOLDFAST_DIRECTORY", "absent.toml")
+    said = cli("holds", "list").err
+    assert "the directory absent.toml cannot be read: No such file or directory. Check HOLDFAST_DIRECTORY" in said

@@ -281,7 +281,10 @@ def _log_request(
 async def _not_found(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     if error.status_code == 405:
-        refusal = HttpError(405, f"{request.method} is not allowed for this path.", code="method_not_allowed")
+        refusal = HttpError(
+            405, f"{request.method} is not allowed for this path.", code="method_not_allowed",
+            hint=f"Allowed: {(error.headers or {}).get('Allow', 'see /openapi.json')}.",
+        )  # fmt: skip
     else:
         refusal = HttpError(
             error.status_code, "this path does not exist.", code="not_found", hint="See /openapi.json."

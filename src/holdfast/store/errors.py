@@ -66,6 +66,8 @@ def settings_error(
 ) -> SettingsError:
     unknown = _UNKNOWN.match(str(error))
     if unknown is None:
-        return SettingsError(f"invalid setting for {where}: {str(error)[:1].lower()}{str(error)[1:]}.", hint=hint)
+        problem, _, name = str(error).partition(" - at `$.")
+        why = f"{name.rstrip('`')}: " * bool(name) + problem[:1].lower() + problem[1:]
+        return SettingsError(f"invalid setting for {where}: {why}.", hint=hint)
     names = ", ".join(known)
     return SettingsError(f"unknown setting {unknown[1]} for {where}. Known: {names}.", hint=hint)

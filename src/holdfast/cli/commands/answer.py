@@ -112,13 +112,14 @@ async def _find_hold(service: RunService, which: str) -> HoldRow:
             f"run {row.id} has {len(holds)} open holds.", hint=f"Name the one you answer: {names}."
         )
     answered = _last_answer(await service.holds(row.id, open_only=False))
-    if row.status is RunStatus.pending_input:
+    if row.status is RunStatus.pending_input and not row.read_only:
         raise HoldNotFoundError(
             f"run {row.id} has no open hold: its last one is closed, and no worker has resumed the run since."
             f"{answered}",
             hint=f"Resume it: holdfast resume {row.id}.",
         )
-    raise HoldNotFoundError(f"run {row.id} ({run_label(row.status)}) has no open hold.{answered}")
+    state = "imported history" if row.read_only else run_label(row.status)
+    raise HoldNotFoundError(f"run {row.id} ({state}) has no open hold.{answered}")
 
 
 def _last_answer(holds: list[HoldRow]) -> str:

@@ -99,4 +99,5 @@ def _print_findings(found: list[Finding]) -> None:
     if not any(counts.values()):
         print_line("All checks passed.", style="green")
     else:
-        print_line(f"{counts['fail']} failed, {counts['warn']} warnings.")
+        warned = "1 warning" if counts["warn"] == 1 else f"{counts['warn']} warnings"
+        print_line(f"{counts['fail']} failed, {warned}.")

@@ -158,7 +158,10 @@ def _read(path: Path) -> dict[str, PeopleOfTenant]:
     try:
         content = msgspec.convert(_decoded(path), type=_File)
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"the directory {path} cannot be read: {error}.") from error
+        why = getattr(error, "strerror", None) or "it is not UTF-8"
+        raise SettingsError(
+            f"the directory {path} cannot be read: {why}.", hint="Check HOLDFAST_DIRECTORY: a file, or `store`."
+        ) from error
     except (tomllib.TOMLDecodeError, msgspec.MsgspecError, ValueError) as error:
         raise SettingsError(
             f"the directory {path} is not valid: {error}.",

@@ -172,7 +172,7 @@ def _content(data: bytes | Path) -> bytes:
             # One byte more than the maximum is enough to refuse it.
             return file.read(MAX_FILE + 1)
     except (OSError, ValueError) as error:
-        raise InputError(f"the file {data} cannot be read: {error}.") from error
+        raise InputError(f"the file {data} cannot be read: {getattr(error, 'strerror', None) or error}.") from error
 
 
 def _attachment_store(ctx: HoldContext) -> AttachmentStore:

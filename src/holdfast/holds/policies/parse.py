@@ -57,7 +57,10 @@ def _content(place: Path) -> tuple[bytes, str]:
     try:
         return place.read_bytes(), form
     except OSError as error:
-        raise SettingsError(f"the policy file {place} cannot be read: {error.strerror}.") from error
+        raise SettingsError(
+            f"the policy file {place} cannot be read: {error.strerror}.",
+            hint="Name a file in TOML, JSON or YAML (in HOLDFAST_POLICIES, separated by `:`).",
+        ) from error
 
 
 def read_text(raw: bytes, form: str, *, default_name: str = "policy", judges: Judges | None = None) -> Policy:

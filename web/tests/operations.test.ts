@@ -35,7 +35,7 @@ describe("panels of Operations", () => {
       "On", "Error", "Ended", "Paused",
     ]);
     expect([true, false].map((expired) => leaseWord({ expired } as Lease).word)).toEqual(["Expired", "Held"]);
-    expect(["good", "expired", "revoked", "newer"].map(token)).toEqual(["Active", "Expired", "Revoked", "newer"]);
+    expect(["active", "expired", "revoked", "newer"].map(token)).toEqual(["Active", "Expired", "Revoked", "newer"]);
   });
 });
 

@@ -6,14 +6,14 @@ export type Flag = { raise: () => void; use: () => boolean };
 export function createFlag(): Flag {
   let raised = false;
   const watchers = new Set<() => void>();
-  const watch = (told: () => void) => {
-    watchers.add(told);
-    return () => watchers.delete(told);
+  const watch = (listener: () => void) => {
+    watchers.add(listener);
+    return () => watchers.delete(listener);
   };
   return {
     raise() {
       raised = true;
-      for (const told of watchers) told();
+      for (const listener of watchers) listener();
     },
     use: () => useSyncExternalStore(watch, () => raised),
   };

@@ -15,9 +15,9 @@ export function useTheme(): { scheme: "light" | "dark"; setTheme: (theme: Theme)
   const [systemDark, setSystemDark] = useState(() => window.matchMedia(DARK).matches);
   useEffect(() => {
     const media = window.matchMedia(DARK);
-    const told = () => setSystemDark(media.matches);
-    media.addEventListener("change", told);
-    return () => media.removeEventListener("change", told);
+    const listener = () => setSystemDark(media.matches);
+    media.addEventListener("change", listener);
+    return () => media.removeEventListener("change", listener);
   }, []);
   const scheme = theme === "system" ? (systemDark ? "dark" : "light") : theme;
   useEffect(() => {

@@ -25,7 +25,7 @@ export function areLettersOn(): boolean {
 
 function change(next: readonly BoundKey[][]): void {
   bound = next;
-  for (const told of watchers) told();
+  for (const listener of watchers) listener();
 }
 
 /** The innermost part that binds a key gets it. */
@@ -43,9 +43,9 @@ export function useKeys(keys: BoundKey[]): void {
 
 export function useBoundKeys(): BoundKey[] {
   return useSyncExternalStore(
-    (told) => {
-      watchers.add(told);
-      return () => watchers.delete(told);
+    (listener) => {
+      watchers.add(listener);
+      return () => watchers.delete(listener);
     },
     () => bound,
   ).flat();

@@ -21,14 +21,14 @@ function clockOf(every: number) {
   const watchers = new Set<() => void>();
   const renew = () => {
     now = serverNow();
-    for (const told of watchers) told();
+    for (const listener of watchers) listener();
   };
-  const watch = (told: () => void) => {
-    watchers.add(told);
+  const watch = (listener: () => void) => {
+    watchers.add(listener);
     timer ??= setInterval(renew, every);
     if (serverNow() - now >= SECOND) renew();
     return () => {
-      watchers.delete(told);
+      watchers.delete(listener);
       if (watchers.size > 0) return;
       clearInterval(timer);
       timer = undefined;
@@ -40,7 +40,7 @@ function clockOf(every: number) {
 const coarse = clockOf(EVERY);
 const fine = clockOf(SECOND);
 
-/** All who show a time are told. */
+/** All who show a time are listener. */
 export function renewTimes(): void {
   coarse.renew();
   fine.renew();

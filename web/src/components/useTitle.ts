@@ -28,7 +28,7 @@ function tell(title: string, at: string): void {
   page = at;
   if (!isOther) return;
   said = title;
-  for (const told of watchers) told();
+  for (const listener of watchers) listener();
 }
 
 /** `null`: a part inside names the page. */
@@ -36,15 +36,15 @@ export function useTitle(parts: readonly string[] | null): void {
   const at = useRouterState({ select: (state) => pageOf(state.location.pathname) });
   const title = parts === null ? "" : titleOf(parts);
   // Not when the address changes: the page before is still there then, until the next has been read.
-  const told = useEffectEvent(() => tell(title, at));
+  const listener = useEffectEvent(() => tell(title, at));
   useEffect(() => {
-    if (title !== "") told();
+    if (title !== "") listener();
   }, [title]);
 }
 
-function watch(told: () => void): () => void {
-  watchers.add(told);
-  return () => watchers.delete(told);
+function watch(listener: () => void): () => void {
+  watchers.add(listener);
+  return () => watchers.delete(listener);
 }
 
 export function useSaidTitle(): string {

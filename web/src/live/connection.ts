@@ -7,7 +7,7 @@ export const POLL_MS = 15_000;
 export const AGAIN_MS = 60_000;
 const MOST_FAILURES = 2;
 
-type Opener = (told: (state: LineState) => void, failed: () => void) => Line;
+type Opener = (onState: (state: LineState) => void, failed: () => void) => Line;
 type Shared<T> = { heard: Set<(news: T) => void>; end: () => void };
 type Wish = { begin: (line: Line) => () => void; stop: () => void };
 
@@ -49,9 +49,9 @@ export class LiveConnection {
     this.#leave();
   }
 
-  watch = (told: () => void): (() => void) => {
-    this.#watchers.add(told);
-    return () => this.#watchers.delete(told);
+  watch = (listener: () => void): (() => void) => {
+    this.#watchers.add(listener);
+    return () => this.#watchers.delete(listener);
   };
 
   /** What changes after the first of them began to listen, whichever way it comes. */
@@ -205,6 +205,6 @@ export class LiveConnection {
   }
 
   #tell(): void {
-    for (const told of this.#watchers) told();
+    for (const listener of this.#watchers) listener();
   }
 }

@@ -44,16 +44,16 @@ export function useMissed(act: () => void): void {
 
 export function useHoldChanges(heard: (change: Change) => void): void {
   const connection = useContext(Live);
-  const told = useEffectEvent(heard);
-  useEffect(() => connection.onHolds((change) => told(change)), [connection]);
+  const onEvent = useEffectEvent(heard);
+  useEffect(() => connection.onHolds((change) => onEvent(change)), [connection]);
 }
 
 /** Changes of a moment together. `list` names who listens: what waits for another list is dropped. */
 export function useHoldBatches(list: string, heard: (list: string, changes: Change[]) => Promise<void>): void {
   const connection = useContext(Live);
-  const told = useEffectEvent(heard);
+  const onEvent = useEffectEvent(heard);
   useEffect(() => {
-    const batch = batched((change: Change) => change.hold, (changes) => told(list, changes));
+    const batch = batched((change: Change) => change.hold, (changes) => onEvent(list, changes));
     const end = connection.onHolds(batch.add);
     return () => {
       end();
@@ -65,17 +65,17 @@ export function useHoldBatches(list: string, heard: (list: string, changes: Chan
 /** The id of each run that changes. */
 export function useChangedRuns(heard: (run: string) => void): void {
   const connection = useContext(Live);
-  const told = useEffectEvent(heard);
-  useEffect(() => connection.onRuns((run) => told(run)), [connection]);
+  const onEvent = useEffectEvent(heard);
+  useEffect(() => connection.onRuns((run) => onEvent(run)), [connection]);
 }
 
 /** Events of a run after a number; `null`: not followed. */
 export function useRunChanges(run: string | null, after: number, heard: (change: RunChange) => void): void {
   const connection = useContext(Live);
-  const told = useEffectEvent(heard);
+  const onEvent = useEffectEvent(heard);
   const from = useEffectEvent(() => after);
   useEffect(() => {
     if (run === null) return undefined;
-    return connection.onRun(run, from(), (change) => told(change));
+    return connection.onRun(run, from(), (change) => onEvent(change));
   }, [connection, run]);
 }

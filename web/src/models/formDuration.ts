@@ -37,10 +37,10 @@ export function durationOf(value: unknown): bigint {
 function unreadable(value: string | number | bigint, problem: Problem): FieldValueError {
   const text = typeof value === "string" ? value : numberText(value);
   const shown = lengthOf(text) <= LONGEST ? text : `${firstOf(text, LONGEST)}…`;
-  const told = words("badDuration", {
+  const message = words("badDuration", {
     text: quoted(shown), problem: words(problem, { most: LONGEST }), examples: words("durationExamples"),
   });
-  return new FieldValueError("format", firstOf(told, 300));
+  return new FieldValueError("format", firstOf(message, 300));
 }
 
 function textDuration(text: string): bigint {

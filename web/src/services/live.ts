@@ -17,7 +17,7 @@ export type Line = {
 };
 
 /** `failed`: the handshake did not come about. */
-export function openSocket(told: (state: LineState) => void, failed: () => void): Line {
+export function openSocket(onLineState: (state: LineState) => void, failed: () => void): Line {
   let greeted = false;
   const socket = client.socket({
     onState(state) {
@@ -25,7 +25,7 @@ export function openSocket(told: (state: LineState) => void, failed: () => void)
       // A connection that was lost is no failed handshake.
       if (state === "waiting" && !greeted) failed();
       if (state === "waiting") greeted = false;
-      told(state === "open" ? "live" : state === "closed" ? "closed" : "reconnecting");
+      onLineState(state === "open" ? "live" : state === "closed" ? "closed" : "reconnecting");
     },
   });
   return {
@@ -40,12 +40,12 @@ export function openSocket(told: (state: LineState) => void, failed: () => void)
 }
 
 /** Server-sent events: one connection per topic. */
-export function openStreams(told: (state: LineState) => void, failed: () => void): Line {
+export function openStreams(onLineState: (state: LineState) => void, failed: () => void): Line {
   const open = new Set<{ close: () => void }>();
   const options = {
     onState(state: string) {
       if (state === "waiting") failed();
-      told(state === "open" ? "live" : state === "closed" ? "closed" : "reconnecting");
+      onLineState(state === "open" ? "live" : state === "closed" ? "closed" : "reconnecting");
     },
   };
   const keep = (stream: { close: () => void }, stop: () => void) => {

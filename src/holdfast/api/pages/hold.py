@@ -159,7 +159,7 @@ async def _show(
         act=act,
         kept=kept,
         ways=await page_actions(service, call.who, row),
-        put_off=[(value, option) for value, (option, _) in SNOOZE_CHOICES.items()],
+        snooze_times=[(value, option) for value, (option, _) in SNOOZE_CHOICES.items()],
         **hold_context(row, service.store.now(), draft, error)
         | {"why": _why(row, await service.why(call.actor, row.id))},
     )

@@ -60,7 +60,7 @@ export const events = {
   "hold.taken_back": "Decision undone",
   "hold.asked_back": "Asked back",
   "hold.replied": "Reply given",
-  "hold.question_dropped": "Question back withdrawn",
+  "hold.question_dropped": "Question asked back withdrawn",
   "hold.escalated": "Question escalated",
   "hold.raised": "Priority raised",
   "hold.expired": "Question expired",

@@ -65,7 +65,7 @@ export const runs = {
   leftOut: "{count, plural, one {# earlier visit is} other {# earlier visits are}} not shown.",
   items: "{done} of {count} done",
   attempt: "Attempt {number}: {length}",
-  around: "What is inside worked or waited: {length}",
+  around: "Time of what is inside: {length}",
   attemptNumber: "Attempt {number}",
   waitPerson: "Waiting for input",
   waitPaused: "Paused at breakpoint",

@@ -15,7 +15,7 @@ import type { Placed } from "./UndoBar";
 
 /** The holds as they were when the preview was asked for: what changes since is left out. */
 type Choice = { option: Option; holds: Hold[] };
-type BulkProps = { holds: Hold[]; onClear: () => void; onDone: (left: string[], told: string, placed: Placed | null) => void };
+type BulkProps = { holds: Hold[]; onClear: () => void; onDone: (left: string[], summary: string, placed: Placed | null) => void };
 
 export function Bulk({ holds, onClear, onDone }: BulkProps) {
   const isOffline = useOffline();

@@ -118,7 +118,7 @@ export function Inbox({ name, title, view, savedQuery, hold }: InboxProps) {
               void renewAll(all);
             }}
           />
-        ) : selection.told ? <output className="bulk">{selection.told}</output> : null}
+        ) : selection.summary ? <output className="bulk">{selection.summary}</output> : null}
       </section>
       <section className="detail" aria-label={t("detail")} data-part="detail">
         {hold ? (

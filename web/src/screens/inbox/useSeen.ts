@@ -5,19 +5,19 @@ import { useRight } from "@/app/useSession";
 import { useOffline } from "@/live/useLive";
 import { markSeen } from "@/services/holds";
 
-/** The server counts the first time only; it is told once for as long as the page is open. */
-const told = new Set<string>();
+/** The server counts the first time only; it is reported once for as long as the page is open. */
+const reported = new Set<string>();
 
 export function useSeen(hold: string, isOpen: boolean): void {
   const mayWrite = useRight("holds:write");
   const isOffline = useOffline();
   const client = useQueryClient();
   useEffect(() => {
-    if (!isOpen || !mayWrite || isOffline || told.has(hold)) return;
-    told.add(hold);
+    if (!isOpen || !mayWrite || isOffline || reported.has(hold)) return;
+    reported.add(hold);
     markSeen(hold).then(
       () => client.invalidateQueries({ queryKey: ["history", hold] }),
-      () => told.delete(hold),
+      () => reported.delete(hold),
     );
   }, [hold, isOpen, mayWrite, isOffline, client]);
 }

@@ -4,13 +4,13 @@ import { between } from "@/models/selection";
 import type { Hold } from "@/services/holds";
 
 /** `last`: the row that was chosen last, where a range begins. */
-type State = { list: string; holds: ReadonlyMap<string, Hold>; told: string; round: number; last: string };
+type State = { list: string; holds: ReadonlyMap<string, Hold>; summary: string; round: number; last: string };
 export type Selection = ReturnType<typeof useSelection>;
 
 export function useSelection(list: string, rows: readonly Hold[]) {
-  const [state, setState] = useState<State>({ list, holds: new Map(), told: "", round: 0, last: "" });
+  const [state, setState] = useState<State>({ list, holds: new Map(), summary: "", round: 0, last: "" });
   const holds = state.list === list ? state.holds : new Map<string, Hold>();
-  const set = (next: ReadonlyMap<string, Hold>, told = "", round = state.round, last = "") => setState({ list, holds: next, told, round, last });
+  const set = (next: ReadonlyMap<string, Hold>, summary = "", round = state.round, last = "") => setState({ list, holds: next, summary, round, last });
   const known = (id: string) => rows.find((row) => row.id === id) ?? holds.get(id);
   const add = (ids: readonly string[]) => {
     const more = ids.map(known).filter((each) => each !== undefined && isOpen(each)) as Hold[];
@@ -21,7 +21,7 @@ export function useSelection(list: string, rows: readonly Hold[]) {
   return {
     ids: new Set(holds.keys()) as ReadonlySet<string>,
     chosen: [...holds.keys()].map(known) as Hold[],
-    told: state.list === list ? state.told : "",
+    summary: state.list === list ? state.summary : "",
     /** Another round begins with another selection: what was asked about the one before is over. */
     round: `${list} ${state.round}`,
     toggle,
@@ -32,7 +32,7 @@ export function useSelection(list: string, rows: readonly Hold[]) {
     /** As it is chosen, without what was said about it. */
     reset: () => set(holds, "", state.round + 1),
     /** What failed stays chosen. */
-    keep: (left: readonly string[], told: string) => set(new Map([...holds].filter(([id]) => left.includes(id))), left.length === 0 ? told : ""),
+    keep: (left: readonly string[], summary: string) => set(new Map([...holds].filter(([id]) => left.includes(id))), left.length === 0 ? summary : ""),
   };
 }
 

@@ -52,7 +52,7 @@ function Act({ run, action, preview, isOld, onAgain, onClose }: ActProps) {
   const navigate = useNavigate();
   const [patch, setPatch] = useState<Patch | null>(NO_PATCH);
   const [faults, setFaults] = useState<Faults>({});
-  const [told, setTold] = useState<Faults>({});
+  const [shownFaults, setShownFaults] = useState<Faults>({});
   const [agreedTo, setAgreedTo] = useState("");
   const agreed = agreedTo === preview.etag;
   const branches = BRANCHES.has(action);
@@ -76,12 +76,12 @@ function Act({ run, action, preview, isOld, onAgain, onClose }: ActProps) {
   const edit = (next: Patch | null, wrong: Faults) => {
     setPatch(next);
     setFaults(wrong);
-    setTold((old) => Object.fromEntries(Object.entries(old).filter(([field]) => field in wrong)));
+    setShownFaults((old) => Object.fromEntries(Object.entries(old).filter(([field]) => field in wrong)));
   };
   const act = () => {
     const first = Object.keys(faults)[0];
     if (first === undefined) return acting.mutate();
-    setTold(faults);
+    setShownFaults(faults);
     requestAnimationFrame(() => focusField(first));
   };
   return (
@@ -91,7 +91,7 @@ function Act({ run, action, preview, isOld, onAgain, onClose }: ActProps) {
         {isEdited ? <li><strong>{t("editedFork")}</strong></li> : null}
       </ul>
       {isEdited ? <NewWay run={run.id} action={action} record={preview.record} scratch={patch.scratch} /> : null}
-      {branches ? <StateEditor run={run.id} record={preview.record} patch={patch} errors={told} onEdit={edit} /> : null}
+      {branches ? <StateEditor run={run.id} record={preview.record} patch={patch} errors={shownFaults} onEdit={edit} /> : null}
       {needsAssent ? (
         <label className="assent">
           <input type="checkbox" checked={agreed} onChange={(event) => setAgreedTo(event.target.checked ? preview.etag : "")} />

@@ -352,3 +352,14 @@ def test_a_directory_that_is_absent_is_named_with_its_setting(
     monkeypatch.setenv("HOLDFAST_DIRECTORY", "absent.toml")
     said = cli("holds", "list").err
     assert "the directory absent.toml cannot be read: No such file or directory. Check HOLDFAST_DIRECTORY" in said
+
+
+def test_the_command_for_the_next_page_quotes_the_label_of_a_status(cli: Cli, letter: str) -> None:
+    for _ in range(2):
+        cli("run", letter)
+    page = cli("runs", "--status", "waiting for input", "--limit", "1")
+    (following,) = [line for line in page.err.splitlines() if line.startswith("More: ")]
+    rest = cli(*shlex.split(following.removeprefix("More: holdfast ")))
+    assert rest.code == 0
+    assert rest.out != page.out
+    assert "waiting for input" in rest.out

@@ -144,7 +144,7 @@ def _moment(age: str | None, option: str, now: int) -> int | None:
 
 def _next_page_command(wanted: RunListOptions) -> str:
     """The same filters, for the next page."""
-    given = [f" --status {word}" for word in wanted.status]
+    given = [f" --status {quote(word)}" for word in wanted.status]
     for name in ("flow", "tenant", "instance_key", "newer", "older"):
         value = getattr(wanted, name)
         given += [f" --{name.replace('_', '-')} {quote(value)}"] if value else []

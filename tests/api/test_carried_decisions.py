@@ -8,10 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from holdfast import Flow
+from holdfast import Context, Flow
 from holdfast.runs.service import RunService
 from holdfast.runs.transfer.archive import pack
 from holdfast.runs.transfer.import_run import read_archive
+from holdfast.store.rows import RunFilter
 from holdfast.types.status import HoldStatus, RunStatus
 from tests.api.harness import Harness, harness_of
 
@@ -92,6 +93,66 @@ async def test_the_question_is_asked_again_where_the_caller_may_not_decide_it_al
     again = await harness.ask("ada", "POST", f"/v1/runs/{made['id']}/{path}", body, status=201)
     assert await advanced(harness, harness.flows[run], again["id"]) is RunStatus.pending_input
     assert harness.paid == []
+
+
+async def asks_in_a_child(harness: Harness, *, detached: bool) -> tuple[Flow, Flow, str, str]:
+    """A run of Kim's that pays after what a run that it has started decides; with that run, which waits."""
+    child = Flow("approval", effect="pure")
+    child.hold("approve", prompt="Pay?", options=["approve", "reject"], **RULES["quorum"])
+    flow = Flow("payment", effect="pure")
+
+    @flow.script
+    async def pay(ctx: Context) -> dict[str, Any]:
+        asked = await ctx.start(child, {}, detached=detached)
+        if (await asked.result())["decision"] == "approve":
+            await ctx.step("pay", harness.paid.append, ctx.run_id, effect="pure")
+        return {"asked": asked.run_id}
+
+    for each in (child, flow):
+        harness.hf.register(each.program())
+    made = await harness.ask("kim-admin", "POST", "/v1/runs", {"flow": "payment", "input": {}}, status=201)
+    await flow.resume(made["id"], on=harness.hf)
+    runs = await (await harness.hf.service()).list(RunFilter(flow="approval"))
+    return flow, child, made["id"], runs[0].id
+
+
+async def agree(harness: Harness, child: Flow, run: str) -> None:
+    (hold,) = await harness.open_holds(run)
+    for name in ("dana", "sam"):
+        await harness.ask(name, "POST", f"/v1/holds/{hold}/resolve", {"decision": "approve"})
+    await child.resume(run, on=harness.hf)
+    # The end of a detached run is found when somebody looks.
+    harness.clock.advance(minutes=2)
+    await (await harness.hf.queues()).bridge.work()
+
+
+@pytest.mark.parametrize("when", ["decided", "asked"])
+@pytest.mark.parametrize("detached", [False, True])
+async def test_what_a_child_run_has_decided_is_asked_again_in_a_branch_of_its_parent(
+    harness: Harness, detached: bool, when: str
+) -> None:
+    flow, child, run, asked = await asks_in_a_child(harness, detached=detached)
+    if when == "decided":
+        await agree(harness, child, asked)
+        ended = await flow.resume(run, on=harness.hf)
+        assert ended.completed, ended
+        assert harness.paid == [run]
+        harness.paid.clear()
+        last = (await (await harness.hf.service()).get(ended.run_id)).head
+    else:
+        last = (await (await harness.hf.service()).get(run)).head
+    for seq in range(1, last + 1):
+        body = {"seq": seq, "repeat_effects": True}
+        made = await harness.ask("ada", "POST", f"/v1/runs/{run}/fork", body, status=201)
+        assert await advanced(harness, flow, made["id"]) is RunStatus.pending_input
+    if when == "asked":
+        # The branches have not been waiting for the same decision.
+        await agree(harness, child, asked)
+        for each in await (await harness.hf.service()).list(RunFilter(flow="payment")):
+            await flow.resume(each.id, on=harness.hf)
+        assert harness.paid == [run]
+    else:
+        assert harness.paid == []
 
 
 async def test_a_decision_that_the_caller_could_make_alone_is_taken_along(harness: Harness) -> None:

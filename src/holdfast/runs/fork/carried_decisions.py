@@ -6,11 +6,12 @@ decide that hold of their own run alone. Else the branch starts before the quest
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from holdfast.checkpoint.read_without_code import LenientRegistry
 from holdfast.errors import EffectsRepeatedError, ForbiddenError
 from holdfast.holds.permissions.permission_facts import source_of
 from holdfast.holds.permissions.starters import RunStarters
@@ -19,9 +20,12 @@ from holdfast.model.graph import GraphSpec, Node, NodeKind
 from holdfast.model.program import Program
 from holdfast.runs.events import reader_of
 from holdfast.runs.history import checkpoints
+from holdfast.runs.record_codec import RecordCodec
+from holdfast.store.rows import RunFilter
 from holdfast.types.hold import OPEN_ONLY_FIELDS, HoldRow
+from holdfast.types.ids import RunId, is_id
 from holdfast.types.record import Kind, Record
-from holdfast.types.status import Effect, HoldStatus
+from holdfast.types.status import ENDED, Effect, HoldStatus
 
 if TYPE_CHECKING:
     from holdfast.runs.service_protocol import RunAccess
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
 
 
 _OUTSIDE = (Effect.write, Effect.external)
+_ALL = 10_000
 
 
 class BranchPoint(NamedTuple):
@@ -57,9 +62,16 @@ async def fork_point(service: RunAccess, row: RunRow, at: int, actor: Actor) -> 
         # The caller may have written the imported file, so the place that its run has reached proves nothing.
         if run.read_only and await _may_have_asked(service, run):
             return await _earlier(service, path[: place + 1], await _first_record(service, run))
-        for hold in await _decided(service, run, seq):
-            if not await _may_carry(service, hold, actor, starters):
-                return await _earlier(service, path[: place + 1], hold.seq - 1)
+        taken = [
+            hold.seq
+            for hold in await _decided(service, run, seq)
+            if not await _may_carry(service, hold, actor, starters)
+        ]
+        taken += [
+            began async for began, child in _started(service, run, seq) if await _binds(service, child, actor)
+        ]
+        if taken:
+            return await _earlier(service, path[: place + 1], min(taken) - 1)
     return BranchPoint(row, at)
 
 
@@ -120,6 +132,47 @@ async def _may_carry(service: RunAccess, hold: HoldRow, actor: Actor, starters: 
         **dict.fromkeys(OPEN_ONLY_FIELDS),
     )
     return await ctx.may(await ctx.standing(actor, ctx.now()), "resolve", asked, ctx.now())
+
+
+async def _started(service: RunAccess, run: RunRow, at: int) -> AsyncIterator[tuple[int, RunRow]]:
+    """The child runs that a run has started until a record, each with the record of its start. A branch waits
+    for the same children, and gets the state that they ended with.
+
+    Raises ForbiddenError if such a record is gone."""
+    known: set[str] = set()
+    codec = RecordCodec(LenientRegistry())
+    for record in await service.store.read(run.id, first=run.horizon, last=at):
+        made = codec.decode(record).value if record.kind == Kind.substep else None
+        child = await service.store.get_run(RunId(made)) if isinstance(made, str) and is_id(made) else None
+        if child is not None and child.tenant == run.tenant and child.id != run.id:
+            known.add(child.id)
+            yield record.seq, child
+    listed = RunFilter(parent_run=run.id)
+    children = await service.store.list_runs(listed, after=None, limit=_ALL) if run.horizon > 0 else ()
+    if any(each.id not in known for each in children):
+        raise ForbiddenError(
+            f"what was decided in the child runs of run {run.id} cannot be checked: the records of their starts "
+            "were pruned.",
+            hint="Start a new run with its input.",
+            run=run.id,
+        )
+
+
+async def _binds(service: RunAccess, child: RunRow, actor: Actor) -> bool:
+    """Whether somebody else has to decide in a child run, or has decided. A branch of the parent then starts
+    a child of its own: one decision must not count for two runs."""
+    starters = (*actor.people, *await RunStarters(service.store).of_source(child))
+    if child.status not in ENDED and await _may_have_asked(service, child):
+        return True
+    for hold in await service.holds(child.id, open_only=False):
+        asked = hold.status in (HoldStatus.pending, HoldStatus.resolved) and hold.type != BREAKPOINT
+        if asked and not await _may_carry(service, hold, actor, starters):
+            return True
+    # The one to which it was rewound took its place.
+    newer = await service.store.get_run(child.superseded_by) if child.superseded_by else None
+    if newer is not None and await _binds(service, newer, actor):
+        return True
+    return any([await _binds(service, each, actor) async for _, each in _started(service, child, child.head)])
 
 
 async def _first_record(service: RunAccess, run: RunRow) -> int:

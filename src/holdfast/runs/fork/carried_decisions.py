@@ -151,8 +151,8 @@ async def _started(service: RunAccess, run: RunRow, at: int) -> AsyncIterator[tu
     children = await service.store.list_runs(listed, after=None, limit=_ALL) if run.horizon > 0 else ()
     if any(each.id not in known for each in children):
         raise ForbiddenError(
-            f"what was decided in the child runs of run {run.id} cannot be checked: the records of their starts "
-            "were pruned.",
+            f"what was decided in the child runs of run {run.id} cannot be checked: the records of their "
+            "starts were pruned.",
             hint="Start a new run with its input.",
             run=run.id,
         )

@@ -128,7 +128,18 @@ def kind_fault(text: str) -> str | None:
 
 def exclusion_fault(text: str) -> str | None:
     """Why this is not a valid exclusion. A typo in a keyword must not pass as a person's name."""
-    return exclusion_word_fault(text) or (None if text in EXCLUDABLE else kind_fault(text))
+    return exclusion_word_fault(text) or (None if text in EXCLUDABLE else who_fault(text))
+
+
+def who_fault(text: str) -> str | None:
+    """Why nobody is meant by an entry of a rule: an unknown kind, a keyword in place of a name, or a
+    placeholder."""
+    kind, _, name = text.partition(":")
+    if name.strip() in EXCLUDABLE:
+        return f"that is a {kind.strip()} of this name; write {name.strip()!r} alone"
+    if "{" in text:
+        return "placeholders are not filled in here; a node can compute it: ctx.ask(approval=...)"
+    return kind_fault(text)
 
 
 def exclusion_word_fault(text: str) -> str | None:
@@ -142,7 +153,7 @@ def exclusion_word_fault(text: str) -> str | None:
 
 def voter_fault(text: str) -> str | None:
     """Why this text cannot be a voter."""
-    return (assignee_fault(text) or kind_fault(text)) if text.strip() else "it is empty"
+    return (assignee_fault(text) or who_fault(text)) if text.strip() else "it is empty"
 
 
 def request_hash(prompt: str, options: Sequence[Option] | None, context: Any, schema: Any) -> str:

@@ -272,7 +272,14 @@ def _plain(given: Any) -> dict[str, Any]:
     unknown = sorted(found.keys() - set(ApprovalTerms.__struct_fields__))
     if unknown:
         raise msgspec.ValidationError(f"it has no {', '.join(map(str, unknown))}")
+    if lacks_need(found):
+        raise msgspec.ValidationError("a quorum says how many people it takes: add 'need': 2")
     return found
+
+
+def lacks_need(approval: Mapping[str, Any]) -> bool:
+    """Without a number one person would be enough."""
+    return approval.get("mode") == "quorum" and approval.get("need") is None
 
 
 def _approval_fault(found: ApprovalTerms) -> str | None:

@@ -93,7 +93,9 @@ async def test_veto_says_no_and_nothing_else_where_one_decision_is_enough(firm: 
 
 @pytest.mark.covers("HOLD-AUTH-05", "RS-10")
 async def test_hold_that_others_vote_on_waits_for_them_and_not_for_its_assignee(firm: Firm) -> None:
-    row = await firm.asks(assignee="user:kim", approval={"mode": "quorum", "of": ["group:finance"]})
+    row = await firm.asks(
+        assignee="user:kim", approval={"mode": "quorum", "need": 1, "of": ["group:finance"]}
+    )
     assert (row.assignee_type, row.assignee_value) == ("group", "finance")
     assert row.assignee == "user:kim"
     await firm.links.revoke(operator(), row.id)

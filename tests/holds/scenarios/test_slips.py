@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast import Flow, FlowInvalidError, Holdfast, PolicyInvalidError, read_policy
+from holdfast.holds.policies.parse import policy_of
 
 pytestmark = pytest.mark.anyio
 
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.anyio
     [
         ({"approval": {"exclude": ["iniator"]}}, "'iniator' in `exclude`"),
         ({"excluded": ["earlier_approver"]}, "excluded=.*earlier_approver"),
-        ({"approval": {"mode": "quorum", "of": ["group:a", " "]}}, "' ' in `of`: it is empty"),
+        ({"approval": {"mode": "quorum", "need": 1, "of": ["group:a", " "]}}, "' ' in `of`: it is empty"),
         ({"approval": {"veto": ["role:x\u202e"]}}, "in `veto`: it has the invisible character"),
         ({"assignee": 5}, "its assignee 5 is not text"),
     ],
@@ -52,3 +53,24 @@ def test_slip_in_a_rule_is_found_when_it_is_read(tmp_path: Path) -> None:
     path.write_text(json.dumps({"rules": [rule]}))
     with pytest.raises(PolicyInvalidError, match="last_edtor"):
         read_policy(path)
+
+
+@pytest.mark.covers("HOLD-AUTH-08")
+@pytest.mark.parametrize(
+    ("approval", "said"),
+    [
+        ({"exclude": ["user:initiator"]}, "write 'initiator' alone"),
+        ({"exclude": ["user:{{requester}}"]}, "placeholders are not filled in"),
+        ({"mode": "quorum", "of": ["user:a", "user:b"]}, "how many people it takes"),
+    ],
+)
+def test_rule_that_one_person_would_pass_is_refused_when_it_is_written(
+    tmp_path: Path, approval: dict[str, Any], said: str
+) -> None:
+    plain = {"name": "money", "rules": [{"name": "two", "assign": "group:a", "approval": approval}]}
+    path = tmp_path / "rules.json"
+    path.write_text(json.dumps(plain))
+    with pytest.raises(PolicyInvalidError, match=said):
+        read_policy(path)
+    # One that an older release stored stays in force.
+    assert policy_of(plain, written=False).rules

@@ -206,6 +206,19 @@ def test_default_of_the_field_is_warned_about_when_it_approves() -> None:
         ({"approval": {"veto": ["rol:cfo"]}}, ("hold-approval", "error")),
         ({"approval": {"veto": ["role:cfo"], "exclude": ["role:cfo"]}}, ("hold-approval", "error")),
         ({"excluded": ["grp:interns"]}, ("hold-excluded", "error")),
+        # Taken as the name of somebody, they would exclude or seat nobody.
+        ({"approval": {"exclude": ["user:initiator"]}}, ("hold-approval", "error")),
+        ({"excluded": ["group: earlier_approvers"]}, ("hold-excluded", "error")),
+        ({"approval": {"exclude": ["user:{{tier}}"]}}, ("hold-approval", "error")),
+        ({"excluded": ["user:{tier}"]}, ("hold-excluded", "error")),
+        ({"assignee": "group:a", "approval": {"veto": ["user:{{tier}}"]}}, ("hold-approval", "error")),
+        (
+            {"approval": {"mode": "quorum", "need": 2, "of": ["user:{{tier}}", "user:b"]}},
+            ("hold-approval", "error"),
+        ),
+        # One person would be enough.
+        ({"approval": {"mode": "quorum", "of": ["user:a", "user:b"]}}, ("hold-approval", "error")),
+        ({"assignee": "group:a", "approval": {"mode": "quorum", "need": 1}}, None),
         ({"assignee": "group:board", "approval": {"veto": ["role:cfo"]}}, ("veto-seat", "warning")),
         ({"assignee": "Group: finance"}, None),
         ({"assignee": "user:urn:x:1"}, None),

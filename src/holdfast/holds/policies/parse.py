@@ -24,6 +24,7 @@ from holdfast.holds.policies.judge import Judges
 from holdfast.holds.policies.policy import Policy
 from holdfast.holds.policies.rules import Rule
 from holdfast.holds.policies.validate import PolicyFault, faults_in, invalid
+from holdfast.model.hold_terms import lacks_need
 from holdfast.types.terms import ApprovalTerms, Rung
 
 FORMS: Final = {".toml": "toml", ".json": "json", ".yaml": "yaml", ".yml": "yaml"}
@@ -82,7 +83,7 @@ def policy_of(
     written: bool = True,
 ) -> Policy:
     """From an object, or from a list of rules. `written`: by the caller, and not by an older release."""
-    reader = _Reader(lines or RuleLines())
+    reader = _Reader(lines or RuleLines(), written=written)
     whole: Mapping[str, Any] = {}
     if isinstance(plain, list):
         whole = {"rules": cast("Any", plain)}
@@ -102,8 +103,9 @@ def policy_of(
 
 
 class _Reader:
-    def __init__(self, lines: RuleLines) -> None:
+    def __init__(self, lines: RuleLines, *, written: bool) -> None:
         self.lines = lines
+        self.written = written
         self.faults: list[PolicyFault] = []
         self.kept: list[int] = []  # the places in the file of the rules that could be read
 
@@ -155,6 +157,9 @@ class _Reader:
             names = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else ()
             for name in sorted(str(each) for each in names if each not in known):
                 problem = f"unknown field {name!r}; known: {', '.join(known)}"
+                self.wrong(label, field, problem, self.lines.of(index, field))
+            if self.written and names and kind is ApprovalTerms and lacks_need(given):
+                problem = "a quorum says how many people it takes: add need = 2"
                 self.wrong(label, field, problem, self.lines.of(index, field))
 
     def _converted(self, label: str, index: int, plain: dict[str, Any]) -> Rule | None:

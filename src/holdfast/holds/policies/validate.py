@@ -15,7 +15,7 @@ from holdfast.holds.policies.judge import Judges
 from holdfast.holds.policies.rules import Rule
 from holdfast.model.expressions import ExprSyntaxError, compile_expr
 from holdfast.model.expressions.nodes import Comparison, Items, Literal, Name, Node, children_of
-from holdfast.model.hold_declaration import exclusion_word_fault, kind_fault
+from holdfast.model.hold_declaration import exclusion_word_fault, kind_fault, who_fault
 from holdfast.types.duration import parse_duration, parse_length
 from holdfast.types.terms import PRIORITIES, ApprovalTerms
 from holdfast.types.text import clean_text
@@ -102,7 +102,9 @@ def _kind_faults(rule: Rule) -> Iterator[tuple[str, str]]:
         **{f"approval.{field}": getattr(approval, field) for field in ("of", "veto", "exclude")},
     }
     for field, texts in named.items():
-        yield from ((field, fault) for text in texts if (fault := kind_fault(text)) is not None)
+        # An assignee has placeholders, a rule of several people has none.
+        fault_of = who_fault if field.startswith("approval.") else kind_fault
+        yield from ((field, fault) for text in texts if (fault := fault_of(text)) is not None)
 
 
 def _condition_faults(rule: Rule) -> Iterator[tuple[str, str]]:

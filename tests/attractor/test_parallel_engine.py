@@ -253,6 +253,16 @@ async def test_the_first_failure_stops_the_others_where_it_is_to_be_fast(hf: Hol
     assert stages.trace[-2:] == ["mend", "end"]
 
 
+async def test_the_run_fails_with_the_first_failure_while_others_are_at_work(hf: Holdfast) -> None:
+    race = Race()
+    stages = pipeline(
+        TWO + "fan [error_policy=fail_fast]", a1=race.for_ever, b1=Outcome("fail", reason="red")
+    )
+    result = await stages.run(hf)
+    assert (result.status, result.failed_node) == ("failed", "fan")
+    assert race.stopped == ["a1"]
+
+
 @pytest.mark.covers("AT-186", "AT-199")
 @pytest.mark.parametrize(("limit", "most"), [("", 4), ("max_parallel=2", 2)])
 async def test_no_more_branches_are_under_way_than_may_be(hf: Holdfast, limit: str, most: int) -> None:

@@ -78,7 +78,7 @@ class HandlerTasks:
             error = task.exception()
             if isinstance(error, RUN_ERRORS) or not isinstance(error, Exception):
                 session.fatal = session.fatal or error
-            else:
+            elif key in session.pos.execs:
                 session.finished.append(self._broken(key, error))
         # A handler that waits for the budget may continue, or has to ask the question itself.
         self.call.calls.ledger.wake()
@@ -121,9 +121,12 @@ class HandlerTasks:
         return ctx is not None and ctx.busy
 
     def repeatable(self) -> set[Place]:
-        """Those that may be stopped at any time, because they can be run again."""
+        """Those that may be stopped at any time: they can be run again, or are of a branch that was
+        dropped."""
         node, execs = self.session.node, self.session.pos.execs
-        return {key for key in self.session.tasks if node(execs[key]).effect in REPEATABLE}
+        return {
+            key for key in self.session.tasks if key not in execs or node(execs[key]).effect in REPEATABLE
+        }
 
     def cancel_all_but_effects(self) -> None:
         """Effects in progress cannot be undone: they may end, and their outcome is reported (D-17)."""

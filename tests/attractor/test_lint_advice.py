@@ -31,6 +31,8 @@ THREE = (
     'ask -> way [label="[L] Later"]; a -> exit;'
 )
 
+TWO = f"{GATE} ship [shape=parallelogram, tool_command=ship]; ship -> exit;"
+
 # Each pipeline breaks the rule in front of it: (rule, body, what stands at the place).
 SOME = "a [label=A]; b [label=B]; c [label=C]; fan [shape=component]; join [shape=tripleoctagon];"
 BROKEN = [
@@ -60,6 +62,17 @@ BROKEN = [
     ("gate_terms", f"{GATE} ask -> exit; ask [reminder=5x]", "reminder"),
     ("gate_branches", f'{FAN} ask [shape=hexagon]; fan -> a -> ask; ask -> join [label="[Y] Yes"]; ask -> join [label="[N] No"]; fan -> b -> join; join -> exit', 'label="[N]'),
     ("gate_defaults", f'{GATE} ask -> exit [label="[A] Approve"]; ask [human.default_choice=A]', "human.default_choice"),
+    ("gate_defaults", f'{TWO} ask -> ship [label="[G] Go live"]; ask -> exit [label="[S] Stop"]; ask [human.default_choice=ship]', "human.default_choice"),
+    ("gate_defaults", f'{TWO} ask -> ship [label="Yes"]; ask -> exit [label="No"]; ask [retry_target=ship]', "retry_target"),
+    ("gate_exchanged", f'{TWO} ask -> exit [label="Yes"]; ask -> ship [label="No"]', 'label="No"'),
+    ("gate_exchanged", f'{TWO} ask -> ship [label="Yes"]; ask -> ship [label="No"]', 'label="No"'),
+    ("gate_keys", f'{TWO} d [shape=diamond]; ask -> d [label=Approve]; ask -> d [label=Abort]; d -> ship [condition="context.human.gate.selected=A"]; d -> exit', "condition"),
+    ("gate_kinds", f"{GATE} ask -> exit; ask [type=tool]", "type=tool"),
+    ("gate_branches", f'{FAN} ask [shape=hexagon]; x [label=X]; fan -> a -> ask; ask -> join [label="Yes"]; ask -> x [label="No"]; x -> join; fan -> b -> join; join -> c; c [label=C]; c -> exit', 'label="No"'),
+    ("approved_tools", f"{ENDS} start -> a -> exit; a [label=A, tool_approval=true]", "tool_approval"),
+    ("guard_places", f"{GATE} ask -> exit; ask [human.timeout=5m]", "human.timeout"),
+    ("guard_places", f"{GATE} ask -> exit; ask [on_timeout=exit]", "on_timeout"),
+    ("guard_places", f"{GATE} ask -> exit; ask [min_approvals=2]", "min_approvals"),
     ("other_choices", f'{THREE} way -> a [condition="context.human.gate.selected!=R"]; way -> exit', "condition"),
     ("other_choices", f'{THREE} way -> a [condition="context.human.gate.label!=[R] Reject"]; way -> exit', "condition"),
     ("other_choices", f'{THREE} way -> exit [condition="context.human.gate.selected=R"]; way -> a', "way -> a"),
@@ -452,7 +465,7 @@ def test_a_condition_on_what_a_gate_sets_is_not_warned_about_when_it_can_hold() 
 
 
 def test_a_misspelt_attribute_is_a_warning() -> None:
-    body = "{ENDS} start -> a -> exit; a [label=A, {odd}=hexagon]"
+    body = "{ENDS} start -> a -> exit; a [label=A, {odd}=diamond]"
     assert severity("attribute_known", body.format(ENDS=ENDS, odd="shpae")) == {DiagnosticSeverity.warning}
     assert severity("attribute_known", body.format(ENDS=ENDS, odd="timeoutt")) == {DiagnosticSeverity.warning}
 
@@ -470,6 +483,16 @@ UNGUARDED = [
     "a [agent=claude, agent_permission=plan]",
     "a [human.exclude=kim]",
     "a [shape=hexagn]",
+    "a [shpae=hexagon]",
+    "a [Shape=hexagon]",
+    'a [handler="wait.human"]',
+    "a [shape=hexagon, type=codergen]",
+    "a [tool_approval=true]",
+    "graph [tool_approval=All]",
+    'a [tool_approval="shell;write_file"]',
+    "a [tool_approval=shel]",
+    'a [shape=hexagon, excluded="initiator; user:eve"]',
+    'a [shape=hexagon, excluded="user:initiator"]',
     "a [type=wait_human]",
     "a [shape=parallelogram, tool_command=ls, tool_approval=all]",
     'a -> exit [conditon="outcome=success"]',
@@ -483,7 +506,8 @@ def test_a_guard_that_would_be_gone_is_an_error(odd: str) -> None:
     wrong = [each for each in told(body) if each.severity is DiagnosticSeverity.error]
     assert wrong
     assert {each.rule for each in wrong} <= {
-        "attribute_known", "guard_places", "values_fit", "shape_known", "type_known"
+        "attribute_known", "guard_places", "values_fit", "shape_known", "type_known", "gate_kinds", "gate_terms",
+        "approved_tools",
     }  # fmt: skip
 
 
@@ -507,3 +531,19 @@ def test_an_empty_approval_says_nothing() -> None:
     text = 'digraph P { graph [tool_approval=shell]; start; exit; start -> a -> exit; a [tool_approval=""] }'
     found = prepare(text).pipeline
     assert wanted_approvals(found.stages["a"], found) == {"shell"}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        # A refusal that is worked on and asked about again.
+        f'{GATE} fix [label=F]; ask -> exit [label="Yes"]; ask -> fix [label="No"]; fix -> ask',
+        # Read by what both lead to.
+        f'{TWO} ask -> say [label="Yes"]; ask -> say [label="No"]; say [prompt="It is {{{{human.gate.label}}}}"]; say -> exit',
+        f'{TWO} ask -> ship [label="Yes"]; ask -> exit [label="No"]; ask [human.default_choice=exit]',
+        f'{FAN} ask [shape=hexagon]; x [label=X]; fan [error_policy=fail_fast]; fan -> a -> ask; ask -> join [label="Yes"]; ask -> x [label="No"]; x -> join; fan -> b -> join; join -> c; c [label=C]; c -> exit',
+    ],
+)
+def test_a_gate_that_decides_is_not_warned_about(body: str) -> None:
+    found = {each.rule for each in told(body)}
+    assert not found & {"gate_defaults", "gate_exchanged", "gate_keys", "gate_branches"}

@@ -137,6 +137,8 @@ def who_fault(text: str) -> str | None:
     kind, _, name = text.partition(":")
     if name.strip() in EXCLUDABLE:
         return f"that is a {kind.strip()} of this name; write {name.strip()!r} alone"
+    if "," in text or ";" in text:
+        return "it names several; write each one alone"
     if "{" in text:
         return "placeholders are not filled in here; a node can compute it: ctx.ask(approval=...)"
     return kind_fault(text)

@@ -154,11 +154,11 @@ class _Reader:
         ]
         for field, given, kind in inner:
             known = kind.__struct_fields__
-            names = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else ()
+            names = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else dict[str, Any]()
             for name in sorted(str(each) for each in names if each not in known):
                 problem = f"unknown field {name!r}; known: {', '.join(known)}"
                 self.wrong(label, field, problem, self.lines.of(index, field))
-            if self.written and names and kind is ApprovalTerms and lacks_need(given):
+            if self.written and kind is ApprovalTerms and isinstance(given, Mapping) and lacks_need(names):
                 problem = "a quorum says how many people it takes: add need = 2"
                 self.wrong(label, field, problem, self.lines.of(index, field))
 

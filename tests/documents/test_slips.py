@@ -84,6 +84,12 @@ THREE = "{id: ask, type: checkpoint, config: {options: [approve, reject, later]}
 TEST = '{id: t, type: condition, config: {when: "%s"}}'
 SHOWN = ", prompt: 'Pay {{amount}}?'"
 APPROVED, REFUSED = "'approve'", "'reject'"
+SET = "{id: s, type: set, config: {values: {checked: true}}}"
+DETOURS = (
+    f"{DECIDED}\nask:timeout -> s -> pay",
+    f"{DECIDED}\nask:error -> s -> pay",
+    "ask:approve -> pay -> z\nask:reject -> s -> pay",
+)
 TESTED = "a -> ask -> t\nt:true -> pay -> z\nt:false -> z"
 LOOP = "{id: l, type: loop, config: {while: \"decision == 'reject'\", max_turns: 2, on_limit: %s}}"
 MAP = "{id: l, type: map, config: {over: ids, into: results}}"
@@ -123,6 +129,14 @@ MAP = "{id: l, type: map, config: {over: ids, into: results}}"
         (f"{THREE}\n{TEST % ('decision != ' + REFUSED)}", TESTED, "other-option"),
         (f"{THREE}\n{TEST % ('decision | default(' + APPROVED + ') == ' + APPROVED)}", TESTED, "approving-default"),
         (f"{THREE}\n{TEST % ('decision == ' + APPROVED)}", TESTED, None),
+        (f"{ASK % ('', '')}\n{TEST % ('decision == ' + APPROVED)}", "a -> ask -> t\nt:false -> pay -> z\nt:true -> z", "refusal-acts"),
+        (f"{ASK % ('', '')}\n{TEST % ('decision == ' + REFUSED)}", TESTED, "refusal-acts"),
+        (f"{ASK % ('', '')}\n{TEST % 'exists(decision)'}", TESTED, "refusal-passes"),
+        (f"{ASK % ('', '')}\n{TEST % 'decision_result != null'}", TESTED, "refusal-passes"),
+        (f"{ASK % ('', '')}\n{TEST % ('decision == ' + APPROVED + ' or amount < 100')}", TESTED, "refusal-passes"),
+        (f"{ASK % ('', '')}\n{TEST % ('decision == ' + APPROVED + ' and amount < 100')}", TESTED, None),
+        (f"{LOOP.replace('reject', 'approve') % 'fail'}\n{ASK % ('', ', parent: l')}", "a -> l -> pay -> z", "refusal-acts"),
+        *((f"{ASK % ('', '')}\n{SET}", f"a -> ask\n{each}", "refusal-passes") for each in DETOURS),
         (f"{ASK % (', assignee: grp:finance', '')}", f"a -> ask\n{DECIDED}", "assignee"),
         (
             f"{ASK % (SHOWN, '')}\n{{id: fee, type: set, config: {{values: {{amount: 7}}}}}}",
@@ -141,6 +155,7 @@ def test_a_way_around_a_refusal_is_a_warning(middle: str, edges: str, rule: str 
         "approving-default",
         "loop-limit",
         "refusal-acts",
+        "refusal-passes",
         "hold-bind",
         "other-option",
         "assignee",

@@ -48,11 +48,13 @@ def validate(
     if slips or any(_may_ask(node, view.facts) for node in spec.nodes):
         # Loaded by the first flow that asks people.
         from holdfast.model.checks.other_options import check_other_options
+        from holdfast.model.checks.refused_ways import check_refused_ways
         from holdfast.model.checks.shown_fields import check_shown_fields
         from holdfast.model.checks.unread_decisions import check_decisions
 
         check_decisions(view)
         check_other_options(view)
+        check_refused_ways(view)
         check_shown_fields(view)
     problems = view.problems
     if deep:

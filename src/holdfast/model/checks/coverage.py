@@ -177,6 +177,27 @@ def can_hold_together(view: ValidationView, one: Edge, other: Edge) -> bool:
     return _first_case(conditions, _Values(view, one, conditions), all) is not None
 
 
+def case_that_holds(
+    view: ValidationView,
+    edge: Edge,
+    wanted: Expr | None,
+    others: list[Expr],
+    fixed: Callable[[Path], Any],
+) -> bool:
+    """Whether there is a case in which `wanted` holds, or without it none of `others`. `fixed`: the value of
+    a path; None: any."""
+    conditions = others if wanted is None else [wanted]
+    for case in islice(_Values(view, edge, conditions).cases(), _MOST_CASES):
+        tried = {path: value if (own := fixed(path)) is None else own for path, value in case.items()}
+        try:
+            found = any(truthy(each.evaluate(lambda path: tried.get(path, MISSING))) for each in conditions)  # noqa: B023
+        except (MissingNameError, NotComparableError):
+            continue
+        if found is (wanted is not None):
+            return True
+    return False
+
+
 class _Values:
     """The values to try for each path."""
 

@@ -105,7 +105,7 @@ class DecisionSearch:
             self._steps -= 1
             if (
                 bind in set_by(self._view, name)
-                and not self._is_read_at(name, names)
+                and not self.is_read_at(name, names)
                 and self._acts_behind(name)
             ):
                 self._view.warn(
@@ -115,7 +115,7 @@ class DecisionSearch:
                     fix="test it on the edge that leaves it, or give each its own field: bind='verdict'",
                 )
                 return
-            if not self._is_read_at(name, names):
+            if not self.is_read_at(name, names):
                 todo += self._free(name, names)
 
     def _acts_behind(self, name: str) -> bool:
@@ -155,15 +155,21 @@ class DecisionSearch:
                 )
 
     def _first_act(self, hold: Node, names: frozenset[str]) -> str | None:
-        todo = deque(self._free(hold.id, names))
-        seen = {hold.id}
+        return self._first_of(self._free(hold.id, names), names, {hold.id})
+
+    def first_act_from(self, start: str, names: frozenset[str]) -> str | None:
+        """The first node from there that acts, before anything reads one of these fields."""
+        return self._first_of([start], names, set[str]())
+
+    def _first_of(self, start: list[str], names: frozenset[str], seen: set[str]) -> str | None:
+        todo = deque(start)
         while todo and self._steps > 0:
             name = todo.popleft()
             if name in seen or name not in self._view.nodes:
                 continue
             seen.add(name)
             self._steps -= 1
-            if self._is_read_at(name, names):
+            if self.is_read_at(name, names):
                 continue
             if self._view.nodes[name].effect in ACTS:
                 return name
@@ -179,7 +185,7 @@ class DecisionSearch:
             return [edge.target for edge in edges if edge.kind is EdgeKind.always]
         return [edge.target for edge in edges if edge.kind is not EdgeKind.failure]
 
-    def _is_read_at(self, name: str, names: frozenset[str]) -> bool:
+    def is_read_at(self, name: str, names: frozenset[str]) -> bool:
         node = self._view.nodes[name]
         if node.subflow is not None and node.subflow.inputs is None:
             return True  # it is given everything

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Mapping
 from contextlib import nullcontext
@@ -14,9 +15,10 @@ from holdfast._version import __version__
 from holdfast.agents.digests import digest, model_digest
 from holdfast.agents.messages import FINAL, Message, ModelReply, ModelRequest, ToolSpec
 from holdfast.agents.model import Model
-from holdfast.agents.reservation import JudgeBudget
-from holdfast.errors import ModelReplyError
+from holdfast.agents.reservation import CallBounds, JudgeBudget
+from holdfast.errors import ModelError, ModelReplyError
 from holdfast.holds.policies.judge import Judgement, judged_hold, read_judgement
+from holdfast.model.budget_ledger import NANOS, Amounts
 from holdfast.runs.context.budget_ledger import ContextLedger
 
 MAX_SHOWN: Final = 100_000
@@ -89,13 +91,38 @@ class ModelJudge:
         bounds = budgets.admit(self.model, request, self.max_tokens)
         request = msgspec.structs.replace(request, max_tokens=bounds.output or request.max_tokens)
         reserved = nullcontext() if bounds.amounts is None else ledger.reserve(here.key, bounds.amounts)
-        started = time.perf_counter_ns()
         async with reserved:
-            reply = await self.model.reply(request, _ignore_stream)
-            micros = (time.perf_counter_ns() - started) // 1000
-            cost = float(self._cost(reply))
-            await ledger.note_spent(here.key, "judge", tokens=reply.tokens.total, cost=cost, micros=micros)
-        return reply, True
+            return await self._settled(request, bounds, ledger, here.key), True
+
+    async def _settled(
+        self, request: ModelRequest, bounds: CallBounds, ledger: ContextLedger, key: str
+    ) -> ModelReply:
+        """The reply, with what the call has used in the ledger. As for agents, a call that broke off and may
+        have been paid for counts with all that was reserved for it."""
+        started, whole = time.perf_counter_ns(), bounds.amounts or Amounts()
+
+        async def note(spent: Amounts) -> None:
+            micros = max(spent.micros, (time.perf_counter_ns() - started) // 1000)
+            await ledger.note_spent(
+                key, "judge", tokens=spent.tokens, cost=spent.nanos / NANOS, micros=micros
+            )
+
+        try:
+            async with asyncio.timeout(bounds.seconds):
+                reply = await self.model.reply(request, _ignore_stream)
+        except Exception as error:
+            unpaid = isinstance(error, ModelError) and not error.facts.get("may_be_paid")
+            await note(Amounts() if unpaid else whole)
+            raise
+        limits: dict[str, int] = {} if bounds.amounts is None else ledger.budget.limits()
+        silent = bool(limits.keys() & {"tokens", "money"}) and not reply.tokens.total
+        lost = [whole] * (reply.broken + silent)
+        await note(sum(lost, Amounts(reply.tokens.total, round(self._cost(reply) * NANOS))))
+        if silent:
+            raise ModelReplyError(
+                f"{self.model.name!r} does not report its tokens, and the run has a budget."
+            )
+        return reply
 
     def _cost(self, reply: ModelReply) -> Decimal:
         return Decimal(0) if self.model.prices is None else self.model.prices.cost(reply.tokens)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
+import msgspec
 import pytest
 
 from holdfast import Budget, Holdfast, Judgement, ModelJudge, Prices, Result, RunStatus, Scripted, tool_call
-from holdfast.agents.messages import FINAL, TokenUsage
+from holdfast.agents.messages import FINAL, ModelReply, ModelRequest, TokenUsage
+from holdfast.errors import ModelUnavailableError
+from tests.deadlines import HANG
 from tests.holds.policies.conftest import MakeHoldfast
 from tests.holds.policies.flows import actions, decide, given, refund, said
 from tests.holds.policies.test_automatic import judged
@@ -15,6 +19,7 @@ from tests.holds.policies.test_automatic import judged
 pytestmark = pytest.mark.anyio
 
 FORTY = TokenUsage(30, 10)
+LONGEST = 500  # tokens of a verdict
 PRICES = Prices(input="1", output="7")  # 0.0001 a call
 
 
@@ -104,6 +109,47 @@ async def test_a_judge_is_not_called_beyond_the_budget_of_the_run(
     else:
         assert result.status is RunStatus.pending_input
         assert "left_to_people" in await actions(hf, result.holds[0].id)
+
+
+class Odd(Scripted):
+    """Answers after `broken` attempts that broke off, reports `tokens`, takes `seconds`, or raises."""
+
+    def __init__(self, *, broken: int = 0, tokens: int = 40, seconds: float = 0, error: Any = None) -> None:
+        super().__init__(verdict(), tokens=TokenUsage(tokens, 0))
+        self.answers, self.broken, self.seconds, self.error = tokens, broken, seconds, error
+
+    async def reply(self, request: ModelRequest, emit: Any) -> ModelReply:
+        if self.error is not None:
+            raise self.error
+        await asyncio.sleep(self.seconds)
+        return msgspec.structs.replace(await super().reply(request, emit), broken=self.broken)
+
+
+@pytest.mark.covers("SAFE-BUDGET-01", "SAFE-BUDGET-02")
+@pytest.mark.parametrize(
+    ("model", "budget", "decides", "reserved"),
+    [
+        (Odd(broken=2), Budget(tokens=5000), True, 2),
+        (Odd(tokens=0), Budget(tokens=5000), False, 1),
+        (Odd(tokens=0), Budget(seconds=HANG), True, 0),
+        (Odd(seconds=HANG), Budget(seconds=0.05), False, 1),
+        (Odd(error=ModelUnavailableError("503")), Budget(tokens=5000), False, 0),
+        (Odd(error=ModelUnavailableError("cut", may_be_paid=True)), Budget(tokens=5000), False, 1),
+        (Odd(error=RuntimeError("of a model of one's own")), Budget(tokens=5000), False, 1),
+    ],
+    ids=["broken", "no usage", "no usage needed", "too slow", "unpaid", "perhaps paid", "unknown"],
+)
+async def test_a_call_of_a_judge_is_settled_as_that_of_an_agent(
+    make_hf: MakeHoldfast, model: Odd, budget: Budget, decides: bool, reserved: int
+) -> None:
+    hf = await make_hf(policies=judged(ModelJudge(model, "Small ones."), threshold=0.8))
+    flow = refund()
+    flow.budget = budget
+    result = await flow.run(given(7), on=hf)
+    assert result.completed is decides
+    # Beside what was reported: all that was reserved for a call that may have been paid for.
+    reported = model.answers if decides else 0
+    assert (result.totals["tokens"] - reported) // LONGEST == reserved
 
 
 @pytest.mark.covers("USERS-DIGESTS")

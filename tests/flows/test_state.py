@@ -205,6 +205,20 @@ async def test_artifact_reducer_is_used_when_branches_write_one_artifact(hf: Hol
     assert result.expect().artifacts == {"parts": ["l", "r"], "n": 7}
 
 
+@pytest.mark.covers("SAFE-BUDGET-01")
+@pytest.mark.parametrize("spent", [{"tokens": -1}, {"cost": -0.5}])
+async def test_node_cannot_give_back_what_others_have_spent(hf: Holdfast, spent: dict[str, Any]) -> None:
+    flow = Flow("cost", effect="pure")
+
+    @flow.node
+    async def one(ctx: Context) -> None:
+        ctx.spent(**spent)
+
+    result = await flow.run({}, on=hf)
+    assert result.error is not None
+    assert "none is below 0" in result.error.message
+
+
 @pytest.mark.covers("G-13", "P5")
 async def test_totals_count_on_when_a_run_is_resumed(hf: Holdfast) -> None:
     flow = Flow("cost", effect="pure")

@@ -185,14 +185,16 @@ class Context(ContextFacts):
         with that, so that it counts once however often the node is entered. `micros`: its time, for budgets
         that limit that."""
         self._at.check_open()
-        if type(tokens) is not int or type(cost) not in (int, float) or not math.isfinite(cost):
+        numbers = type(tokens) is int and type(cost) in (int, float) and math.isfinite(cost)
+        # Less than nothing would give a budget back what others have used.
+        if not numbers or min(tokens, cost) < 0:
             raise InputError(
                 f"ctx.spent in node {self.node!r}: tokens={tokens!r}, cost={cost!r}.",
-                hint="Tokens are a whole number, the cost is a number.",
+                hint="Tokens are a whole number, the cost is a number, and none is below 0.",
             )
         # A context variable: parallel sub-steps of one handler each count their own cost.
         inside = spending.get()
-        (self._spent if inside is None else inside).append(Usage(tokens, float(cost), micros))
+        (self._spent if inside is None else inside).append(Usage(tokens, float(cost), max(micros, 0)))
 
     def note_digests(self, **digests: str) -> None:
         """Digests of what a sub-step used, such as its model and its prompt: recorded with it, so that later

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from holdfast import Context, Flow
+from holdfast.types.hold import CONSUME
 from holdfast.types.status import HoldStatus
 from tests.api.harness import Harness, harness_of
 
@@ -112,3 +114,73 @@ async def test_a_run_started_by_a_service_is_not_approved_by_the_maker_of_its_to
     (hold,) = await harness.open_holds(run)
     refused = await harness.decide("ada", hold)
     assert (refused.status_code, refused.json()["code"]) == (403, "excluded")
+
+
+@pytest.mark.covers("SAFE-CHAIN-02")
+@pytest.mark.parametrize("first", ["parent", "child"])
+async def test_who_approved_in_a_child_run_or_its_parent_is_an_earlier_approver(
+    harness: Harness, first: str
+) -> None:
+    asks: dict[str, Any] = {"options": ["approve", "reject"], "assignee": "group:finance"}
+    later = {"approval": {"exclude": ["earlier_approvers"]}}
+    child = Flow("inner", effect="pure")
+    child.hold("ask", prompt="Pay?", **asks, **(later if first == "parent" else {}))
+    flow = Flow("outer", effect="pure")
+
+    @flow.script
+    async def work(ctx: Context) -> dict[str, Any]:
+        if first == "parent":
+            await ctx.ask("Pay?", **asks)
+        found = await ctx.call(child, {})
+        if first == "child":
+            await ctx.ask("Pay?", **asks, **later)
+        return {"said": found["decision"]}
+
+    for each in (child, flow):
+        harness.hf.register(each.program())
+    result = await flow.run({}, on=harness.hf, started_by="user:lee")
+    for number in range(2):
+        runs = [
+            result.run_id,
+            *(each.id for each in await (await harness.hf.service()).children(result.run_id)),
+        ]
+        found = [await harness.row(each) for run in runs for each in await harness.open_holds(run)]
+        (hold,) = [each.id for each in found if each.type != CONSUME]
+        answered = await harness.decide("dana", hold)
+        assert answered.status_code == (403 if number else 200)
+        if len(runs) > 1:
+            await child.resume(runs[1], on=harness.hf)
+        await flow.resume(result.run_id, on=harness.hf)
+
+
+@pytest.mark.covers("SAFE-CHAIN-02")
+@pytest.mark.parametrize("copied", ["by code", "by a sub-flow", "shown"])
+async def test_who_says_what_an_effect_did_changes_nothing_that_was_decided(
+    harness: Harness, copied: str
+) -> None:
+    asks: dict[str, Any] = {"options": ["approve", "reject"], **TWO}
+    flow = Flow("payment", effect="pure")
+    inner = Flow("inner", effect="pure")
+    (inner if copied == "by a sub-flow" else flow).hold("ask", prompt="Pay {{amount}}?", **asks)
+    if copied == "by a sub-flow":
+        flow.subflow("ask", inner, outputs={"approved": "state.decision"})
+    flow.node(id="copy")(lambda s: {"approved": s["decision"] == "approve"} if "decision" in s else {})
+
+    @flow.node(effect="external")
+    async def notify() -> None:
+        raise OSError("perhaps it was sent")
+
+    flow.chain("ask", "copy", notify)
+    result = await flow.run({"amount": 5}, on=harness.hf, started_by="user:lee")
+    for name in ("dana", "sam"):
+        await harness.decide(name, result.holds[0].id, "reject")
+    result = await flow.resume(result.run_id, on=harness.hf)
+    changed = {"amount": 5000} if copied == "shown" else {"approved": "approve"}
+    doubt = result.holds[0].id
+    refused = await harness.decide("ada", doubt, "happened", response_data={"update": changed})
+    assert (refused.status_code, refused.json()["code"]) == (422, "answer_invalid")
+    # What the node itself has made is new.
+    update = {"update": {"sent": True}}
+    assert (await harness.decide("ada", doubt, "happened", response_data=update)).status_code == 200
+    result = await flow.resume(result.run_id, on=harness.hf)
+    assert (result.completed, result.state["sent"], result.state["amount"]) == (True, True, 5)

@@ -16,7 +16,7 @@ from holdfast.model.apply import apply_record
 from holdfast.model.branch_ordinals import shown_call
 from holdfast.model.child_scopes import item_key
 from holdfast.model.expressions import compile_expr
-from holdfast.model.graph import HoldSpec, InDoubt, MapSpec, Node
+from holdfast.model.graph import GraphSpec, HoldSpec, InDoubt, MapSpec, Node
 from holdfast.model.hold_declaration import answer_fields, mapping_of
 from holdfast.model.paths import resolver
 from holdfast.model.position import Exec, OpenHold
@@ -128,7 +128,7 @@ def ask(decision: Decision, execution: Exec, error: ErrorInfo | None, *, substep
     spec = HoldSpec(type="in_doubt", prompt=prompt, options=OPTIONS, priority="high", schema=ANSWER_SCHEMA)
     why = f"doubt_step:{substep}" if substep else "doubt:"
     exactly, facts = what_happened(decision, execution, substep)
-    schema = None if substep else _without_answers(sorted(answer_fields(decision.graph.spec)))
+    schema = None if substep else _without_answers(sorted(_kept_fields(decision, execution)))
     shown = {**facts, **context}
     if substep:
         # Of the node: a script that only reads has steps that act.
@@ -151,8 +151,34 @@ def _question(what: str, error: ErrorInfo | None) -> str:
     return f"Did {what} take effect? It started, and its outcome is not known.{reported}"
 
 
+def _kept_fields(decision: Decision, execution: Exec) -> set[str]:
+    """The fields that say what people decided, or may: the answers of holds, and in a flow that asks people
+    each field that has a value already, which may be a copy of an answer, or what they were shown."""
+    found = answer_fields(decision.graph.spec)
+    if not found and not _has_scripts(decision.graph.spec):
+        return found
+    scope = decision.pos.scopes[execution.scope]
+    defaults = decision.pos.scope_graph(decision.graph, scope).spec.defaults
+    for part in ("input", "scratch"):
+        values = scope.tree.see(execution.frame, part)
+        found |= {key for key, value in values.items() if not _is_unset(value, defaults.get(key))}
+    return found
+
+
+def _is_unset(value: Any, default: Any) -> bool:
+    """Only plain values are compared: those of the user's types have code of their own."""
+    if isinstance(value, (dict, list, tuple)):
+        return not value
+    return type(value) is type(default) in (str, int, float, bool, type(None)) and value == default
+
+
+def _has_scripts(spec: GraphSpec) -> bool:
+    """Whose code may ask."""
+    return any(node.script for node in spec.nodes) or any(map(_has_scripts, spec.subgraphs))
+
+
 def _without_answers(fields: list[str]) -> dict[str, Any] | None:
-    """Who says what an effect did must not answer a hold with it."""
+    """Who says what an effect did must not answer a hold with it, nor change what was approved."""
     if not fields:
         return None
     update = {"type": ["object", "null"], "properties": dict.fromkeys(fields, False)}

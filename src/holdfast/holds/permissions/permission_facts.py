@@ -12,7 +12,7 @@ from holdfast.holds.permissions.assignees import DELEGATED
 from holdfast.holds.permissions.check import PermissionFacts
 from holdfast.holds.permissions.starters import RunStarters
 from holdfast.store.protocols import Store
-from holdfast.store.rows import RunRow
+from holdfast.store.rows import RunFilter, RunRow
 from holdfast.types.hold import HoldRow, Note
 from holdfast.types.ids import checkpoint_seq, run_prefix
 from holdfast.types.schedule import person_behind
@@ -50,10 +50,11 @@ async def _deciders(store: Store, row: HoldRow) -> tuple[frozenset[str], str | N
 
 
 async def _decided_before(store: Store, row: HoldRow) -> tuple[list[HoldRow], frozenset[str]]:
-    """Holds of its run, and of the runs that it was forked from, up to the fork; and who made those forks
-    through a server: they stand behind the decisions and the state that they took along."""
-    found = await store.holds(run=row.run, status=HoldStatus.resolved, limit=ALL)
-    run, forkers = await store.get_run(row.run), set[str]()
+    """Holds of its run with its parents and children, and of the runs that it was forked from, up to the
+    fork; and who made those forks through a server: they stand behind what they took along."""
+    run, forkers, found = await store.get_run(row.run), set[str](), list[HoldRow]()
+    for each in await _family(store, run) if run is not None else ():
+        found += await store.holds(run=each.id, status=HoldStatus.resolved, limit=ALL)
     # A fork must not be a way around the exclusion: approvals before the fork belong to its history.
     while run is not None and run.forked_from is not None:
         makers = await RunStarters(store).forked_by(run.tenant, run.id)
@@ -65,6 +66,18 @@ async def _decided_before(store: Store, row: HoldRow) -> tuple[list[HoldRow], fr
             found += taken
             forkers.update(makers if taken else ())
     return found, frozenset(forkers)
+
+
+async def _family(store: Store, run: RunRow) -> list[RunRow]:
+    """The run, those whose scripts have started it, and all that these have started: an approval may be
+    split over them."""
+    top = run
+    while top.parent_run is not None and (above := await store.get_run(top.parent_run)) is not None:
+        top = above
+    found = [top]
+    for each in found:
+        found += await store.list_runs(RunFilter(parent_run=each.id), after=None, limit=ALL)
+    return found
 
 
 async def source_of(store: Store, checkpoint: str) -> tuple[RunRow | None, int]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date, time, timedelta
 from decimal import Decimal
 from enum import Enum, Flag
-from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, is_typeddict
+from typing import Annotated, Any, Final, Literal, NewType, TypeVar, Union, get_args, get_origin, is_typeddict
 
 import msgspec
 
@@ -42,11 +42,23 @@ def family_of(value: object) -> str:
 def members_of(annotation: Any) -> tuple[Any, ...]:
     """The alternatives of a union, without extras."""
     bare = split_annotation(annotation)[0]
-    while get_origin(bare) is Annotated:
-        bare = get_args(bare)[0]
+    while (inner := _meant(bare)) is not None:
+        bare = inner
     if get_origin(bare) in UNIONS:
         return tuple(member for part in get_args(bare) for member in members_of(part))
     return (bare,)
+
+
+def _meant(annotation: Any) -> Any:
+    """What another name, a NewType or extras stand for; None if it is a type itself."""
+    if get_origin(annotation) is Annotated:
+        return get_args(annotation)[0]
+    if isinstance(annotation, NewType):
+        return annotation.__supertype__
+    if isinstance(annotation, TypeVar):
+        return Any if annotation.__bound__ is None else annotation.__bound__
+    # `type X = ...` of Python 3.12
+    return annotation.__value__ if type(annotation).__name__ == "TypeAliasType" else None
 
 
 def type_of(annotation: Any) -> ValueType:
@@ -91,7 +103,19 @@ def fields_of_type(kind: Any) -> dict[str, Any] | None:
     """The fields of a record type or a TypedDict; None if it has no declared fields."""
     if is_typeddict(kind) or (isinstance(kind, type) and _is_record(kind)):
         return field_types(kind)
+    origin = get_origin(kind)
+    if isinstance(origin, type) and (is_typeddict(origin) or _is_record(origin)):
+        given = dict(zip(getattr(origin, "__parameters__", ()), get_args(kind), strict=False))
+        return {name: _filled(annotation, given) for name, annotation in field_types(origin).items()}
     return None
+
+
+def _filled(annotation: Any, given: Mapping[Any, Any]) -> Any:
+    """With the arguments of a generic type in place of its variables."""
+    if isinstance(annotation, TypeVar):
+        return given.get(annotation, Any)
+    variables = getattr(annotation, "__parameters__", ())
+    return annotation[tuple(given.get(each, Any) for each in variables)] if variables else annotation
 
 
 def _is_record(kind: type[Any]) -> bool:
@@ -124,6 +148,8 @@ def _part_of_member(member: Any, part: str) -> tuple[bool, Any]:
         return True, inside[1] if len(inside) == 2 else Any
     if issubclass(kind, Sequence) and not issubclass(kind, (str, bytes)):
         items = [item for item in inside if item is not ...]
+        if issubclass(kind, tuple) and items and ... not in inside and part.isdigit():
+            return int(part) < len(items), items[int(part)] if int(part) < len(items) else Any
         return part.isdigit(), items[0] if len(items) == 1 or ... in inside else Any
     simple = issubclass(kind, (str, bytes, int, float, Decimal, Enum, *_OPAQUE)) or kind is type(None)
     return not simple, Any

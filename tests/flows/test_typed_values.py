@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 import pytest
 
 from holdfast import Flow, Holdfast, Result, RunStatus
 from tests.flows.conftest import node
-from tests.flows.places import answer
+from tests.flows.places import Place, answer
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("G-10")]
 
@@ -110,3 +110,38 @@ async def test_sub_flow_fails_when_what_it_gives_back_does_not_fit(hf: Holdfast)
     flow.subflow("sub", child, inputs={}, outputs={"got": "state.total"})
     result = await flow.run({}, on=hf)
     await assert_misfit(hf, result, "sub", "what 'sub' came to", "got")
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Address:
+    city: str = ""
+
+
+@dataclass(frozen=True)
+class Box(Generic[T]):
+    item: T | None = None
+
+
+@dataclass
+class Shipment:
+    box: Box[Address] = field(default_factory=Box)
+    decision: str = ""
+
+
+async def test_generic_record_is_kept_by_the_store(place: Place) -> None:
+    flow = Flow("ships", state=Shipment, effect="pure")
+
+    @flow.node
+    def pack() -> dict[str, Any]:
+        return {"box": Box(Address("Oslo"))}
+
+    flow.hold("ask", prompt="To {{box.item.city}}?", options=["yes", "no"])
+    flow.chain(pack, "ask")
+    waiting = await flow.run({}, on=await place.hf())
+    assert waiting.holds[0].prompt == "To Oslo?"
+    await answer(await place.hf(), waiting, "yes")
+    result = await flow.resume(waiting.run_id, on=await place.hf())
+    assert result.expect().state == Shipment(Box(Address("Oslo")), "yes")

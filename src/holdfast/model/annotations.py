@@ -158,6 +158,9 @@ def named_types(annotation: Any) -> Iterator[type]:
                 todo.extend(_parts(part))
         elif get_origin(part) is not Literal:
             todo.extend(get_args(part))
+            origin = get_origin(part)
+            if isinstance(origin, type) and is_record(origin):
+                todo.append(origin)  # `Box[Address]`
 
 
 def is_record(cls: Any) -> bool:

@@ -16,19 +16,19 @@ T = TypeVar("T")
 UserId = NewType("UserId", str)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Address:
     city: str = ""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Box(Generic[T]):
     item: T | None = None
-    others: list[T] = field(default_factory=list)
+    others: tuple[T, ...] = ()
     noted: Annotated[int, {"unhashable": True}] = 0
 
 
-class Slot(msgspec.Struct, Generic[T]):
+class Slot(msgspec.Struct, Generic[T], frozen=True):
     item: T | None = None
 
 

@@ -136,6 +136,9 @@ MAP = "{id: l, type: map, config: {over: ids, into: results}}"
         (f"{ASK % ('', '')}\n{TEST % ('decision == ' + APPROVED + ' or amount < 100')}", TESTED, "refusal-passes"),
         (f"{ASK % ('', '')}\n{TEST % ('decision == ' + APPROVED + ' and amount < 100')}", TESTED, None),
         (f"{LOOP.replace('reject', 'approve') % 'fail'}\n{ASK % ('', ', parent: l')}", "a -> l -> pay -> z", "refusal-acts"),
+        (f"{ASK % ('', '')}\n{SET.replace('checked: true', 'decision: approve')}\n{TEST % ('decision == ' + APPROVED)}", "a -> ask -> s -> t\nt:true -> pay -> z\nt:false -> z", "decision-unread"),
+        (f"{ASK % ('', '')}\n{(ASK % ('', '')).replace('id: ask', 'id: second')}\n{TEST % ('decision == ' + APPROVED)}", "a -> ask -> second -> t\nt:true -> pay -> z\nt:false -> z", "decision-unread"),
+        (f"{ASK % ('', '')}\n{SET.replace('checked: true', 'decision: ~{{decision}}~').replace('~', chr(39))}\n{TEST % ('decision == ' + APPROVED)}", "a -> ask -> s -> t\nt:true -> pay -> z\nt:false -> z", None),
         *((f"{ASK % ('', '')}\n{SET}", f"a -> ask\n{each}", "refusal-passes") for each in DETOURS),
         (f"{ASK % (', assignee: grp:finance', '')}", f"a -> ask\n{DECIDED}", "assignee"),
         (

@@ -39,6 +39,7 @@ def check_unread_decisions(
             start = _undecided(node, ways, names)
             if start is not None:
                 _check_free(node, start, ways.first_act(node, start, names), report)
+                _check_overwritten(node, start, names, ways, report)
         _check_form(node, names - {node.config.decision_bind}, ways, report)
     for node in nodes.values():
         if node.type is LOOP_END and node.config.on_limit == "continue":
@@ -82,6 +83,18 @@ def _check_free(node: DocumentNode, free: list[DocumentEdge], act: str | None, r
     if free:
         report.warn(free[0].path, "decision-unread", message, fix, edge=free[0].id)
     else:
+        report.warn(node.path, "decision-unread", message, fix, node=node.id)
+
+
+def _check_overwritten(
+    node: DocumentNode, free: list[DocumentEdge], names: frozenset[str], ways: _Ways, report: ProblemReport
+) -> None:
+    """Another node sets the variable before anything reads it: two holds of one `decision_bind`, a `set`."""
+    bind = node.config.decision_bind
+    other = ways.first_that_sets(node, free, names, bind)
+    if other is not None and ways.first_act(other, other.leaving, frozenset()) is not None:
+        message = f"{other.id!r} sets {bind!r} anew before anything reads what {node.id!r} has decided"
+        fix = "lead from its ports, or give each a variable of its own (decision_bind)"
         report.warn(node.path, "decision-unread", message, fix, node=node.id)
 
 
@@ -182,6 +195,23 @@ class _Ways:
                 return name
             todo += [edge.target for edge in node.leaving if not self.tests(node, edge, names)]
             todo += [*(node.inside if node.type is not LOOP_END else ()), *self._after_body(name)]
+        return None
+
+    def first_that_sets(
+        self, hold: DocumentNode, start: Iterable[DocumentEdge], names: frozenset[str], bind: str
+    ) -> DocumentNode | None:
+        """The first node that sets this variable, before anything reads one of these names."""
+        todo, seen = deque(edge.target for edge in start), {hold.id}
+        while todo and self._steps > 0:
+            name = todo.popleft()
+            node = self._nodes.get(name)
+            if name in seen or node is None or not names.isdisjoint(self._reads.get(name, ())):
+                continue
+            seen.add(name)
+            self._steps -= 1
+            if bind in node.type.writes(node):
+                return node
+            todo += [edge.target for edge in node.leaving if not self.tests(node, edge, names)]
         return None
 
     def any_reads(self, names: frozenset[str]) -> bool:

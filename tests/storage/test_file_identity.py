@@ -8,9 +8,12 @@ import ctypes
 import json
 import os
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Final
 
+import anyio
 import apsw
 import pytest
 
@@ -68,6 +71,16 @@ def log_emptied(file: Path) -> None:
     os.truncate(f"{file}-wal", 0)
 
 
+def index_removed(file: Path) -> None:
+    Path(f"{file}-shm").unlink()
+
+
+def index_replaced(file: Path) -> None:
+    index = Path(f"{file}-shm")
+    shutil.copy(index, f"{file}-shm.copy")
+    Path(f"{file}-shm.copy").replace(index)
+
+
 def log_size(file: Path) -> int:
     return Path(f"{file}-wal").stat().st_size
 
@@ -86,6 +99,8 @@ FAULTS = [
     log_removed,
     log_replaced,
     log_emptied,
+    index_removed,
+    index_replaced,
 ]
 
 
@@ -155,7 +170,7 @@ async def test_file_that_is_not_in_its_place_is_noticed_without_statx_too(
     monkeypatch.setattr("ctypes.CDLL", no_statx)
     (tmp_path / "here").mkdir()
     file = tmp_path / "here" / "h.db"
-    for each in (file, Path(f"{file}-wal")):
+    for each in (file, Path(f"{file}-wal"), Path(f"{file}-shm")):
         each.write_bytes(LOG_BEGINS[0])
     identity = FileIdentity(str(file))
     identity.check_error(apsw.CorruptError("malformed"))
@@ -171,6 +186,7 @@ def test_check_asks_for_no_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     file, log = tmp_path / "h.db", tmp_path / "h.db-wal"
     file.write_bytes(b"some")
     log.write_bytes(b"more")
+    Path(f"{file}-shm").touch()
     identity = FileIdentity(str(file))
     with monkeypatch.context() as patch:
         patch.setattr("os.stat", None)
@@ -200,7 +216,7 @@ async def test_log_that_a_checkpoint_of_another_process_emptied_is_written_anew(
 async def test_checkpoint_between_a_commit_and_its_check_is_no_fault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file, check, emptied = tmp_path / "h.db", FileIdentity.check, list[int]()
+    file, check, emptied = tmp_path / "h.db", FileIdentity.check_files, list[int]()
 
     def check_late(identity: FileIdentity) -> None:
         if not emptied:
@@ -213,7 +229,7 @@ async def test_checkpoint_between_a_commit_and_its_check_is_no_fault(
     await kit.start()
     try:
         await kit.created()
-        monkeypatch.setattr(FileIdentity, "check", check_late)
+        monkeypatch.setattr(FileIdentity, "check_files", check_late)
         await kit.created()
         assert emptied == [0]
     finally:
@@ -238,6 +254,114 @@ async def test_store_whose_log_was_emptied_keeps_what_its_file_has(tmp_path: Pat
     with contextlib.closing(apsw.Connection(str(file))) as other:
         assert other.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         assert other.execute("SELECT count(*) FROM runs").fetchall() == [(3,)]
+
+
+WRITES_ON: Final = """
+import sys, apsw
+other = apsw.Connection(sys.argv[1])
+other.execute("UPDATE runs SET priority = priority")
+print("wrote", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.covers("SAFE-STORE-01")
+async def test_process_whose_index_of_the_log_was_removed_writes_nothing_over_that_of_another(
+    tmp_path: Path,
+) -> None:
+    """The index has the locks: by two of them, both write to the same places of the log."""
+    file = tmp_path / "h.db"
+    kit = StoreKit(lambda clock: open_store(str(file), clock=clock))
+    await kit.start()
+    for _ in range(5):
+        await kit.created()
+    index_removed(file)
+    command = [sys.executable, "-c", WRITES_ON, str(file)]
+    async with await anyio.open_process(command) as other:
+        assert other.stdin is not None and other.stdout is not None
+        assert (await other.stdout.receive()).startswith(b"wrote")
+        for _ in range(5):
+            with pytest.raises(StoreReplacedError, match="shm was replaced"):
+                await kit.created()
+        await kit.stop()
+        await other.stdin.aclose()
+        await other.wait()
+    with contextlib.closing(apsw.Connection(str(file))) as found:
+        assert found.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert found.execute("SELECT count(*) FROM runs").fetchall() == [(5,)]
+
+
+@pytest.mark.covers("SAFE-STORE-01")
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda each: each.__name__)
+async def test_file_that_is_opened_by_a_link_is_noticed_as_well(
+    tmp_path: Path, fault: Callable[[Path], None]
+) -> None:
+    (tmp_path / "here").mkdir()
+    file, link = tmp_path / "here" / "h.db", tmp_path / "link.db"
+    await with_history(file)
+    link.symlink_to(file)
+    kit = StoreKit(lambda clock: open_store(str(link), clock=clock))
+    await kit.start()
+    try:
+        await kit.created()
+        fault(file)
+        with pytest.raises(StoreReplacedError):
+            await kit.created()
+    finally:
+        await kit.stop()
+
+
+@pytest.mark.covers("SAFE-STORE-01")
+async def test_link_that_names_another_file_is_noticed(tmp_path: Path) -> None:
+    link = tmp_path / "link.db"
+    for each in ("old", "new"):
+        await with_history(tmp_path / f"{each}.db")
+    link.symlink_to(tmp_path / "old.db")
+    kit = StoreKit(lambda clock: open_store(str(link), clock=clock))
+    await kit.start()
+    try:
+        await kit.created()
+        link.unlink()
+        link.symlink_to(tmp_path / "new.db")
+        with pytest.raises(StoreReplacedError, match="replaced by another"):
+            await kit.created()
+    finally:
+        await kit.stop()
+
+
+async def test_large_values_are_found_by_a_link_and_by_the_file(tmp_path: Path) -> None:
+    file, link = tmp_path / "h.db", tmp_path / "link.db"
+    await with_history(file)
+    link.symlink_to(file)
+    for first, second in ((link, file), (file, link)):
+        async with Holdfast(f"sqlite:{first}") as hf:
+            run = await one_step().run({"text": os.urandom(3 << 20).hex()}, on=hf)
+        async with Holdfast(f"sqlite:{second}") as hf:
+            found = await (await hf.service()).latest(run.run_id)
+            assert found.state == run.state
+
+
+async def test_handler_may_change_the_folder_of_the_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path)
+    flow = Flow("f", effect="pure")
+
+    @flow.node
+    async def first(s: dict) -> dict:
+        os.chdir(tmp_path / "other")
+        return {}
+
+    @flow.node
+    async def second(s: dict) -> dict:
+        return {"text": os.urandom(3 << 20).hex()}
+
+    flow.edge(first, second)
+    async with Holdfast("sqlite:h.db") as hf:
+        assert (await flow.run({}, on=hf)).status == "completed"
+    assert list((tmp_path / "other").iterdir()) == []
+    assert (tmp_path / "h.db-blobs").is_dir()
 
 
 @pytest.mark.covers("SAFE-STORE-01")

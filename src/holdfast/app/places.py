@@ -90,9 +90,9 @@ async def open_place(
         path = Path(address.removeprefix("sqlite:").partition("?")[0])
         _make_folder(path)
         if objects is None:
-            from holdfast.store.blob.local import LocalBlobs
+            from holdfast.store.blob.local import LocalBlobs, folder_beside
 
-            objects = LocalBlobs(path.parent / f"{path.name}-blobs")
+            objects = LocalBlobs(folder_beside(path))
     return await open_store(address, clock=clock), objects
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
@@ -69,7 +70,8 @@ def _sqlite_settings(path: str, given: dict[str, Any]) -> Any:
     if "path" in given:
         raise SettingsError("the path is part of the address, not a setting.", hint=FORMS)
     try:
-        return msgspec.convert({**given, "path": path}, SqliteSettings, strict=False)
+        # A handler may change the folder of the process.
+        return msgspec.convert({**given, "path": os.path.abspath(path)}, SqliteSettings, strict=False)
     except msgspec.ValidationError as error:
         known = [name for name in SqliteSettings.__struct_fields__ if name != "path"]
         raise settings_error(error, path, known, FORMS) from error

@@ -17,13 +17,20 @@ from holdfast.types.ciphertext import is_encrypted
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
+def folder_beside(file: str | Path) -> Path:
+    """The folder of a database's blobs: by a link to the database, that beside the file itself, as its log.
+    An earlier release made it beside the link."""
+    folders = [Path(f"{os.path.abspath(each)}-blobs") for each in (file, os.path.realpath(file))]
+    return next((each for each in folders if each.is_dir()), folders[-1])
+
+
 class LocalBlobs:
     """`address` computes a blob's digest from its bytes; every read is checked against it. The folder is
     created with the first blob. Several processes may share it.
     """
 
     def __init__(self, folder: str | Path, address: Callable[[bytes], bytes] = content_address) -> None:
-        self._folder = Path(folder)
+        self._folder = Path(folder).absolute()  # a handler may change the folder of the process
         self._address = address
 
     async def put(self, digest: bytes, data: bytes) -> None:

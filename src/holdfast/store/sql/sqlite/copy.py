@@ -13,7 +13,7 @@ from typing import TypeVar
 import apsw
 import msgspec
 
-from holdfast.store.blob.local import LocalBlobs
+from holdfast.store.blob.local import LocalBlobs, folder_beside
 from holdfast.store.copy import (
     BATCH,
     BLOB_BYTES,
@@ -60,7 +60,7 @@ class SqliteMoveEndpoint:
         self._settings = settings
         self._path = Path(settings.path).absolute()
         self.where = f"sqlite:{self._path}"
-        self._blobs = LocalBlobs(settings.path + "-blobs")
+        self._blobs = LocalBlobs(folder_beside(settings.path))
         self._conn: Connection | None = None
         self._lock = threading.Lock()
 

@@ -87,17 +87,22 @@ def _locator(path: str) -> Callable[[], tuple[File, int]]:
 
 
 class FileIdentity:
-    """Of an open database and its write-ahead log."""
+    """Of an open database, its write-ahead log and the log's index (-shm), in which the locks are. `path` may
+    be a link: SQLite keeps the others beside the file that it names."""
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._wal_path = path + "-wal"
+        beside = os.path.realpath(path)
+        self.wal_path = f"{beside}-wal"
+        self._index_path = f"{beside}-shm"
         self._locate = _locator(path)
-        self._locate_wal = _locator(self._wal_path)
+        self._locate_wal = _locator(self.wal_path)
+        self._locate_index = _locator(self._index_path)
         self._file, _ = self._locate()
         # Known from the first commit on: before it, another process may be the last to close the file, which
-        # deletes the log.
+        # deletes the log and its index.
         self._wal: File | None = None
+        self._index: File | None = None
         self._log = -1  # a descriptor of the log
         self._connections = WeakSet[Connection]()
         self._position: StorePosition | None = None
@@ -110,11 +115,12 @@ class FileIdentity:
 
     def check_commit(self, cur: Cursor) -> None:
         """Raises StoreReplacedError; for each commit, before it is acknowledged. Three calls of the system.
+        `check_index` comes before the commit.
 
         SQLite writes behind the end that it remembers, so a log that was emptied has zeros where its header
         was, and would be ignored after a crash. A checkpoint of another process may have emptied it too: then
         the next write begins it anew."""
-        self.check()
+        self.check_files()
         # `_log_has_no_header`, without the call: this is done for each commit.
         if self._log >= 0 and os.pread(self._log, 4, 0) not in LOG_BEGINS:
             _write_again(cur)
@@ -130,17 +136,36 @@ class FileIdentity:
 
     def check(self) -> None:
         """Raises StoreReplacedError if another file is at the path, or none."""
+        self.check_index()
+        self.check_files()
+
+    def check_index(self) -> None:
+        """Raises StoreReplacedError; for each commit, before its pages are written: the next process to open
+        the database would make an index of its own, with locks of its own, and the two would write over each
+        other."""
+        if self._index is None:
+            return
+        with contextlib.suppress(FileNotFoundError):
+            if self._locate_index()[0] == self._index:
+                return
+        raise self._index_gone()
+
+    def check_files(self) -> None:
         try:
             file, size = self._locate()
+            if file != self._file or size == 0:
+                raise self._explain()
             log_file, self.log_size = self._locate_wal()
+            if self._wal is None:
+                self._index, _ = self._locate_index()
         except FileNotFoundError:
             if self._wal is None and Path(self._path).exists():
                 return  # the first write makes the log
             raise self._explain() from None
         if self._wal is None:
             self._wal = log_file
-            self._log = os.open(self._wal_path, os.O_RDONLY | os.O_CLOEXEC)
-        if file != self._file or log_file != self._wal or size == 0:
+            self._log = os.open(self.wal_path, os.O_RDONLY | os.O_CLOEXEC)
+        if log_file != self._wal:
             raise self._explain()
 
     def check_position(self, found: StorePosition, mark: StoreMark | None) -> None:
@@ -162,10 +187,22 @@ class FileIdentity:
 
     def _log_emptied(self) -> StoreReplacedError:
         # The last one to close would copy what it takes for pages, zeros, over those of the database.
+        self._leave_log()
+        return _replaced(self.wal_path, "was emptied")
+
+    def _index_gone(self) -> StoreReplacedError:
+        # The last one to close, by an index that others do not have, would copy older pages over newer ones.
+        self._leave_log()
+        with contextlib.suppress(FileNotFoundError):
+            if self._locate()[0] == self._file:
+                what = "was replaced by another file" if Path(self._index_path).exists() else "was removed"
+                return _replaced(self._index_path, what, hint=_INDEX_HINT)
+        return self._explain()
+
+    def _leave_log(self) -> None:
         for each in list(self._connections):
             with contextlib.suppress(apsw.Error):
                 each.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-        return _replaced(self._wal_path, "was emptied")
 
     def _explain(self) -> StoreReplacedError:
         what, place = "was replaced by another file", self._path
@@ -175,7 +212,7 @@ class FileIdentity:
         elif file.stat().st_size == 0:
             what = "was emptied"
         elif self._locate()[0] == self._file:
-            place = self._wal_path
+            place = self.wal_path
             what = what if Path(place).exists() else "was removed"
         return _replaced(place, what)
 
@@ -190,11 +227,20 @@ def _write_again(cur: Cursor) -> None:
         time.sleep(0.01)
 
 
-def _replaced(path: str, what: str) -> StoreReplacedError:
+_HINT: Final = (
+    "Stop all processes that use this store, put the file and its -wal back or restore a backup, "
+    "and start them again."
+)
+_INDEX_HINT: Final = (
+    "Stop all processes that use this store, and start them again: SQLite makes this file anew. "
+    "Never delete it while one of them runs."
+)
+
+
+def _replaced(path: str, what: str, hint: str = _HINT) -> StoreReplacedError:
     return StoreReplacedError(
         f"the file {path} {what} while this process used it: the last write is not acknowledged.",
-        hint="Stop all processes that use this store, put the file and its -wal back or restore a backup, "
-        "and start them again.",
+        hint=hint,
         path=path,
     )
 

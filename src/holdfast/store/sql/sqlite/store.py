@@ -17,7 +17,7 @@ import apsw
 import msgspec
 
 from holdfast.errors import StoreError, StoreReplacedError
-from holdfast.store.blob.local import LocalBlobs
+from holdfast.store.blob.local import LocalBlobs, folder_beside
 from holdfast.store.change_signal import ChangeSignal
 from holdfast.store.limit_admission import releases_lease, wait_until_open
 from holdfast.store.queue_rules import concern_queues
@@ -99,7 +99,7 @@ class SqliteStore(SqlStore):
         self._readers = SqliteReaders(settings, self._identity)
         compare_with_mark(settings.path, known, self._readers.read(position), self._now())
         self._changes = SqliteChangeSignal(partial(self._writer.read_if_idle, _data_version))
-        self._objects = LocalBlobs(settings.path + "-blobs")
+        self._objects = LocalBlobs(folder_beside(settings.path))
         # Whether a claim here found a limit reached: then each place that becomes free wakes the workers.
         self._lined = False
         self._opens_at: int | None = None
@@ -227,7 +227,7 @@ class SqliteStore(SqlStore):
                     self._beats.cursor(),
                     partial(claim.extend, leases=leases, ttl=ttl),
                     self._now,
-                    self._identity.check_commit,
+                    self._identity,
                 )
             except apsw.Error as error:
                 self._identity.check_error(error)

@@ -44,7 +44,7 @@ class LogSpace:
     salt of the log's header."""
 
     def __init__(self, path: str) -> None:
-        self._path = path + "-wal"
+        self._path = path
         self.reserved = 0  # a longer log was made so by SQLite: the reserved part is used up
 
     def reserve(self) -> None:
@@ -67,25 +67,22 @@ class WriterBusy:
 BUSY: Final = WriterBusy()
 
 
-def _unchecked(_cur: Cursor) -> None:
-    pass
-
-
-def transact(
-    cur: Cursor, work: Work[T], now: Callable[[], int], check: Callable[[Cursor], None] = _unchecked
-) -> T:
-    """BEGIN IMMEDIATE, the work, COMMIT; on any failure nothing of it is kept (D-8). `check`: before the
+def transact(cur: Cursor, work: Work[T], now: Callable[[], int], identity: FileIdentity | None = None) -> T:
+    """BEGIN IMMEDIATE, the work, COMMIT; on any failure nothing of it is kept (D-8). `identity`: before the
     result is given out, that the file is still in its place."""
     # The write lock at once: a transaction that has read may be refused when it writes first, whatever the
     # busy timeout, because its snapshot is old by then.
     cur.execute("BEGIN IMMEDIATE")
     try:
         result = work(cur, now())
+        if identity is not None:
+            identity.check_index()
         cur.execute("COMMIT")
     except BaseException:
         _roll_back(cur)
         raise
-    check(cur)
+    if identity is not None:
+        identity.check_commit(cur)
     return result
 
 
@@ -121,7 +118,7 @@ class SqliteWriter:
         self._now = now
         self._woken = woken
         self._identity = identity
-        self._space = LogSpace(settings.path)
+        self._space = LogSpace(identity.wal_path)
         self._conn = identity.adopt(connect(settings))
         self._conn.set_busy_timeout(0)
         self._cur = self._conn.cursor()
@@ -170,7 +167,7 @@ class SqliteWriter:
         # The log is written but not flushed; the next flushed commit flushes this one with it.
         self._conn.pragma("synchronous", "normal")
         try:
-            return transact(self._cur, work, self._now, self._identity.check_commit)
+            return transact(self._cur, work, self._now, self._identity)
         finally:
             self._conn.pragma("synchronous", self._settings.sync)
 
@@ -181,8 +178,8 @@ class SqliteWriter:
                 self._space.reserve()
                 return work(cur, now)
 
-            return transact(self._cur, work_in_space, self._now, self._identity.check_commit)
-        return transact(self._cur, work, self._now, self._identity.check_commit)
+            return transact(self._cur, work_in_space, self._now, self._identity)
+        return transact(self._cur, work, self._now, self._identity)
 
     async def submit(self, work: Work[T], *, wakes: bool = False) -> T:
         """Through the thread, which waits for other processes as long as the settings say."""

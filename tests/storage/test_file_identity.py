@@ -278,7 +278,8 @@ async def test_process_whose_index_of_the_log_was_removed_writes_nothing_over_th
     index_removed(file)
     command = [sys.executable, "-c", WRITES_ON, str(file)]
     async with await anyio.open_process(command) as other:
-        assert other.stdin is not None and other.stdout is not None
+        assert other.stdin is not None
+        assert other.stdout is not None
         assert (await other.stdout.receive()).startswith(b"wrote")
         for _ in range(5):
             with pytest.raises(StoreReplacedError, match="shm was replaced"):

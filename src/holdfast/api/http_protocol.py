@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import msgspec
 from httptools import HttpParserCallbackError, HttpParserError
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from holdfast.api import problems
 from holdfast.api.problems import HttpError
@@ -74,6 +74,8 @@ class LimitedProtocol(HttpToolsProtocol):
         self._body = 0
         self._body_began = 0.0
         self._target_error: HttpError | None = None
+        self._answering: RequestResponseCycle | None = None
+        self._refusal: HttpError | None = None  # of the last request, until those before it are answered
 
     # ------------------------------------------------------------------ timers
     def _start(self, name: str, seconds: float, then: Callable[[], None]) -> None:
@@ -102,9 +104,13 @@ class LimitedProtocol(HttpToolsProtocol):
         for name in list(self._timers):
             self._stop(name)
         super().connection_lost(exc)
+        # uvicorn tells it only the newest request, and a stream before it would go on for its whole life.
+        if self._answering is not None:
+            self._answering.disconnected = True
+            self._answering.message_event.set()
 
     def data_received(self, data: bytes) -> None:
-        if self.transport.is_closing():
+        if self.transport.is_closing() or self._refusal is not None:
             return
         # Empty lines before a request are no request: they must not extend the time either.
         if self._in_head and "head" not in self._timers:
@@ -121,6 +127,9 @@ class LimitedProtocol(HttpToolsProtocol):
                 self.send_400_response(TOO_LONG)
 
     def handle_websocket_upgrade(self) -> None:
+        if self._owes_answers():
+            self._refuse(_early_upgrade())
+            return
         for name in list(self._timers):
             self._stop(name)
         super().handle_websocket_upgrade()
@@ -180,6 +189,10 @@ class LimitedProtocol(HttpToolsProtocol):
         self._in_head = True
         super().on_message_complete()
 
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._answering = cycle
+        super()._start_asgi_task(cycle, app)
+
     # ------------------------------------------------------------------ answers that wait for the client
     def pause_writing(self) -> None:
         self._start("write", self.limits.write_seconds, self.transport.abort)
@@ -192,6 +205,10 @@ class LimitedProtocol(HttpToolsProtocol):
     # ------------------------------------------------------------------ refusals
     def _late_head(self) -> None:
         self._stop("head")
+        # The client may send the rest when it has the answer that it waits for.
+        if self._owes_answers():
+            self._start("head", self.limits.head_seconds, self._late_head)
+            return
         # A connection that was never used has nobody who waits for an answer.
         if not self._begun:
             self.transport.close()
@@ -227,7 +244,31 @@ class LimitedProtocol(HttpToolsProtocol):
         cycle: Any = self.cycle
         return cycle is not None and cycle.response_started and not cycle.response_complete
 
+    def _is_read(self) -> bool:
+        """Whether the newest request that the application has is the one that is being read."""
+        cycle: Any = self.cycle
+        return not self._in_head and cycle is not None and cycle.scope is self.scope
+
+    def _owes_answers(self) -> bool:
+        """Whether a request before the one that is being read has no whole answer yet."""
+        cycle: Any = self.cycle
+        if self._is_read():
+            return bool(self.pipeline)
+        return cycle is not None and not cycle.response_complete
+
+    def on_response_complete(self) -> None:
+        if self._refusal is None or self.pipeline:
+            super().on_response_complete()
+        elif not self.transport.is_closing():
+            self._refuse(self._refusal)
+
     def _refuse(self, error: HttpError) -> None:
+        # Written now, it would be read as the answer to an earlier request, which is being performed.
+        if self._owes_answers():
+            self._refusal = error
+            if self._is_read():
+                self.pipeline.popleft()
+            return
         # Before an answer that is under way there is no place for another one.
         if self._is_answering():
             self.transport.abort()
@@ -248,6 +289,15 @@ _ABSOLUTE: Final = re.compile(rb"https?://(?P<host>[^/?#@]+)(?P<rest>[/?][^#]*)?
 def _bad_target(problem: str) -> HttpError:
     return HttpError(
         400, f"the request target {problem}", code="bad_request", hint="Send the path of this server only."
+    )
+
+
+def _early_upgrade() -> HttpError:
+    return HttpError(
+        400,
+        "a WebSocket was asked for before the requests before it were answered.",
+        code="bad_request",
+        hint="Open it on a connection of its own.",
     )
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
@@ -71,7 +71,7 @@ def _sqlite_settings(path: str, given: dict[str, Any]) -> Any:
         raise SettingsError("the path is part of the address, not a setting.", hint=FORMS)
     try:
         # A handler may change the folder of the process.
-        return msgspec.convert({**given, "path": os.path.abspath(path)}, SqliteSettings, strict=False)
+        return msgspec.convert({**given, "path": str(Path(path).absolute())}, SqliteSettings, strict=False)
     except msgspec.ValidationError as error:
         known = [name for name in SqliteSettings.__struct_fields__ if name != "path"]
         raise settings_error(error, path, known, FORMS) from error

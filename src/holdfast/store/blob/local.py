@@ -20,7 +20,7 @@ _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 def folder_beside(file: str | Path) -> Path:
     """The folder of a database's blobs: by a link to the database, that beside the file itself, as its log.
     An earlier release made it beside the link."""
-    folders = [Path(f"{os.path.abspath(each)}-blobs") for each in (file, os.path.realpath(file))]
+    folders = [Path(f"{each}-blobs") for each in (Path(file).absolute(), Path(file).resolve())]
     return next((each for each in folders if each.is_dir()), folders[-1])
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 
+import apsw
 import pytest
 from msgspec.structs import replace
 
@@ -15,6 +17,8 @@ from holdfast import Flow, Holdfast
 from holdfast.runs.worker.reaper import Reaper
 from holdfast.store.protocols import Store
 from holdfast.store.rows import ClaimRequest, RunRow
+from holdfast.store.sql.sqlite.connect import SqliteSettings
+from holdfast.store.sql.sqlite.migrate import prepare
 from holdfast.testing.clock import FakeClock
 from holdfast.types.ids import RunId
 from holdfast.types.lease import Lease
@@ -189,3 +193,33 @@ def test_every_view_asks_the_row_whether_its_worker_is_alive() -> None:
         if compared.search(file.read_text())
     }
     assert found <= {"store/memory/workers.py"}
+
+
+CORRECTED = {
+    "runs.lease_until", "runs.ready_at", "queue_messages.visible_at", "queue_messages.claim_until",
+    "outbox.due_at", "outbox.claimed_until", "gate_starts.at", "gate_starts.until", "workers.until",
+}  # fmt: skip
+"""When something becomes ready or free that waits for no instant: a clock that is set back moves it too."""
+INSTANTS = {
+    "timers.fire_at", "schedules.next_at", "holds.expires_at", "holds.remind_at", "holds.claim_until",
+    "holds.placed_until", "hold_notes.until", "queue_messages.expires_at", "queue_messages.drop_at",
+    "graph_threads.claimed_until",
+}  # fmt: skip
+"""They come as much later as the clock was set back (docs/how-to/monitor.md)."""
+
+
+def test_every_time_in_the_store_that_something_waits_for_is_in_one_of_the_tables(tmp_path: Path) -> None:
+    prepare(SqliteSettings(path=str(tmp_path / "h.db")))
+    with contextlib.closing(apsw.Connection(str(tmp_path / "h.db"))) as conn:
+        named = conn.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
+        columns = {
+            f"{table}.{column}"
+            for (table,) in named
+            for _, column, kind, *_ in conn.execute(f"PRAGMA table_info({table})")
+            if kind == "INTEGER" and re.search(r"(^|_)(at|until)$", column)
+        }
+    past = re.compile(
+        r".*\.(at|(created|updated|ended|resolved|closed|resumed|notified|paused|seen)_at)"
+        r"|.*\.(put|written|applied|last)_at|deaths\.lease_until"
+    )
+    assert {each for each in columns if not past.fullmatch(each)} | {"gate_starts.at"} == CORRECTED | INSTANTS

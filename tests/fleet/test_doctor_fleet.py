@@ -7,6 +7,7 @@ import contextlib
 import io
 import json
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 
 from holdfast import Holdfast, Worker
 from holdfast.cli.main import run
+from holdfast.testing.clock import FakeClock
 from holdfast.types.clock import MICROS
 from holdfast.types.fleet import WorkerRow
 from tests.fleet.workers import Crew
@@ -75,6 +77,21 @@ async def test_doctor_tells_of_silent_workers_wrong_clocks_and_versions_nobody_s
             found = await findings(address)
     assert {found[name]["state"] for name in ("flow versions", "flow code", "releases")} == {"ok"}
     assert "different releases" in found["releases"]["said"]
+
+
+@pytest.mark.covers("SAFE-STORE-03")
+async def test_doctor_says_that_the_clock_was_set_back(tmp_path: Path) -> None:
+    address = f"sqlite:{tmp_path / 'h.db'}"
+    flow = Crew(tmp_path, address).flow("jobs").program()
+    async with Holdfast(address) as hf:
+        await (await hf.service()).create(flow, {"job": "j"})
+    assert "time" not in await findings(address)
+    an_hour_ahead = FakeClock(datetime.now(UTC) + timedelta(hours=1))
+    async with Holdfast(address, clock=an_hour_ahead) as hf:
+        await (await hf.service()).create(flow, {"job": "j"})
+    found = (await findings(address))["time"]
+    assert found["state"] == "warn"
+    assert "later than now: the store's clock was set back" in found["said"]
 
 
 async def test_flows_check_tells_of_runs_that_no_live_worker_carries(tmp_path: Path, address: str) -> None:

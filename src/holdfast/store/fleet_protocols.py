@@ -119,8 +119,10 @@ class Workers(Protocol):
         ...
 
     async def correct_ready_times(self) -> int:
-        """After the clock was set back: runs that were written later than now, and are ready later than now,
-        are ready as much earlier as the clock was set back. Returns their number."""
+        """After the clock was set back: runs, and messages of queues and of the outbox, that were written
+        later than now, and are ready later than now, are ready as much earlier as the clock was set back; so
+        do claims of messages end. Starts later than now count against no rate. Returns how many were
+        corrected."""
         ...
 
     async def claim_dead(self, want: ClaimRequest, *, event: EventRow | None = None) -> Claim | None:

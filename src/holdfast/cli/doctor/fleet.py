@@ -13,7 +13,7 @@ from holdfast.runs.schedules.schedule import Schedule
 from holdfast.runs.schedules.service import ScheduleService
 from holdfast.runs.service import RunService
 from holdfast.runs.unserved import find_unserved, how_to_get, missing_requirements
-from holdfast.store.rows import RunRow
+from holdfast.store.rows import RunFilter, RunRow
 from holdfast.types.clock import MICROS, iso
 from holdfast.types.fleet import HOLD_RULES, FleetFigures, WorkerRow
 from holdfast.types.human_time import ago, human_duration
@@ -28,6 +28,9 @@ async def fleet_findings(service: RunService) -> AsyncIterator[Finding]:
     rows, now = await service.store.workers(), service.store.now()
     alive = [row for row in rows if row.is_alive(now)]
     yield _workers(rows, alive, now)
+    newest = await service.store.list_runs(RunFilter(), after=None, limit=1)
+    if newest and newest[0].created_at > now + _LATE:
+        yield _set_back(newest[0], now)
     if alive:
         yield _releases(alive)
         yield _clocks(alive)
@@ -158,6 +161,18 @@ def _releases(alive: list[WorkerRow]) -> Finding:
         return Finding("releases", OK, f"all workers run release {alive[0].release}")
     text = ", ".join(f"{count} of {release}" for release, count in sorted(releases.items()))
     return Finding("releases", OK, f"workers run different releases: {text}")
+
+
+def _set_back(newest: RunRow, now: int) -> Finding:
+    return Finding(
+        "time",
+        WARN,
+        f"the newest run was created {human_duration(newest.created_at - now)} later than now: "
+        "the store's clock was set back",
+        "workers correct leases, queues and rates; sleeps, retries, reminders and deadlines that were set "
+        "before come as much later",
+        [f"{newest.id} ({newest.flow}), created at {iso(newest.created_at)}"],
+    )
 
 
 def _clocks(alive: list[WorkerRow]) -> Finding:

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from holdfast.store.memory.runs import MemoryRuns
 from holdfast.store.recovery import (
     PROGRESS,
@@ -15,6 +17,7 @@ from holdfast.store.recovery import (
 )
 from holdfast.types.clock import MICROS
 from holdfast.types.fleet import Death
+from holdfast.types.outbox import OutboxState
 from holdfast.types.status import ENDED, PARKED, RunStatus
 
 if TYPE_CHECKING:
@@ -136,9 +139,34 @@ class MemoryRecovery(MemoryRuns):
                     run.ready_at, run.updated_at = max(now, run.ready_at - ahead), now
                     self._queue.push(run)
                     count += 1
-        if count:
-            self._changes.notify()
+            count += self._correct_messages(now)
+            for limit, starts in self._limit_starts.items():
+                self._limit_starts[limit] = [start for start in starts if start.at <= now + MICROS]
+        self._changes.notify()
+        self._queue_changes.notify()
         return count
+
+    def _correct_messages(self, now: int) -> int:
+        messages = [row for row in self._messages.values() if row.is_open and row.updated_at > now + MICROS]
+        for row in messages:
+            ahead = row.updated_at - now
+            self._messages[row.tenant, row.id] = replace(
+                row,
+                visible_at=_earlier(row.visible_at, ahead, now),
+                claim_until=None if row.claim_until is None else _earlier(row.claim_until, ahead, now),
+                updated_at=now,
+            )
+        waiting = [row for row in self._outbox.values() if row.state is OutboxState.waiting]
+        notes = [row for row in waiting if row.at > now + MICROS]
+        for row in notes:
+            ahead = row.at - now
+            self._outbox[row.id] = replace(
+                row,
+                due_at=_earlier(row.due_at, ahead, now),
+                claimed_until=None if row.claimed_until is None else _earlier(row.claimed_until, ahead, now),
+                at=now,
+            )
+        return len(messages) + len(notes)
 
     async def claim_dead(self, want: ClaimRequest, *, event: EventRow | None = None) -> Claim | None:
         with self._lock:
@@ -150,6 +178,10 @@ class MemoryRecovery(MemoryRuns):
             run.limit = ""
             self._add_event(run, event)
             return self._claim(run, want, now)
+
+
+def _earlier(at: int, ahead: int, now: int) -> int:
+    return at if at <= now else max(now, at - ahead)
 
 
 def _alone(run: MemoryRun) -> list[Death]:

@@ -8,6 +8,7 @@ from functools import partial
 import msgspec
 
 from holdfast.store.backlog import MAX_QUEUES, LaneBacklog, LimitBacklog, lane_figures
+from holdfast.store.change_signal import ChangeSignal
 from holdfast.store.rows import ClaimRequest, RunRow
 from holdfast.store.sql import due_holds, reclaim, time_series, unserved
 from holdfast.store.sql.access import SqlAccess
@@ -173,6 +174,8 @@ def _since(instant: int | None, at: int) -> int:
 
 
 class SqlFleet(SqlAccess):
+    _queue_changes: ChangeSignal
+
     async def put_worker(self, worker: WorkerRow, ttl: int) -> WorkerRow | None:
         # The row only concerns live processes, and a power cut leaves none: it need not be flushed to disk.
         work = partial(put, worker=worker, ttl=ttl)
@@ -203,7 +206,9 @@ class SqlFleet(SqlAccess):
         return await self._write(partial(reclaim.expire_leases, rows=rows), server_time=True)
 
     async def correct_ready_times(self) -> int:
-        return await self._write(reclaim.correct_ready_times, wakes=True, server_time=True)
+        corrected = await self._write(reclaim.correct_ready_times, wakes=True, server_time=True)
+        self._queue_changes.notify()
+        return corrected
 
     async def waiting_runs(self, versions: Sequence[str]) -> list[WaitingRuns]:
         return await self._read(partial(unserved.waiting_runs, versions=versions), slow=True)

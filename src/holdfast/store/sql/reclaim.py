@@ -84,6 +84,22 @@ UPDATE @runs SET ready_at = greatest(@now(?::bigint), ready_at - (updated_at - @
                  updated_at = @now(?::bigint)
 WHERE worker IS NULL AND ready_at > @now(?::bigint) AND updated_at > @now(?::bigint) + 1000000
 AND status NOT IN ('completed', 'failed', 'cancelled') AND NOT read_only"""
+
+
+def _earlier(column: str, written: str) -> str:
+    return f"""{column} = CASE WHEN {column} > @now(?::bigint)
+        THEN greatest(@now(?::bigint), {column} - ({written} - @now(?::bigint))) ELSE {column} END"""
+
+
+# A claim may be of a consumer that died.
+_CORRECT_MESSAGES = f"""
+UPDATE @queue_messages SET {_earlier("visible_at", "updated_at")}, {_earlier("claim_until", "updated_at")},
+                           updated_at = @now(?::bigint)
+WHERE state IN ('ready', 'claimed') AND updated_at > @now(?::bigint) + 1000000"""
+_CORRECT_OUTBOX = f"""
+UPDATE @outbox SET {_earlier("due_at", "at")}, {_earlier("claimed_until", "at")}, at = @now(?::bigint)
+WHERE state = 'waiting' AND at > @now(?::bigint) + 1000000"""
+_DROP_STARTS = "DELETE FROM @gate_starts WHERE at > @now(?::bigint) + 1000000"
 _FREED = f"SELECT {COLUMNS} FROM @runs WHERE key = ?"
 
 
@@ -157,7 +173,11 @@ async def expire_leases(conn: Conn, now: int | None, rows: Sequence[RunRow]) -> 
 
 
 async def correct_ready_times(conn: Conn, now: int | None) -> int:
-    return await conn.run(_CORRECT_READY, now, now, now, now, now)
+    await conn.run(_DROP_STARTS, now)
+    corrected = await conn.run(_CORRECT_READY, *[now] * 5)
+    for text in (_CORRECT_MESSAGES, _CORRECT_OUTBOX):
+        corrected += await conn.run(text, *[now] * 8)
+    return corrected
 
 
 async def deaths(conn: Conn, run: RunId) -> list[Death]:

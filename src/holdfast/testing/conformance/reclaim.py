@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from holdfast.store.rows import ClaimRequest, RunFilter
+from holdfast.testing.conformance import limits, outbox, queues
 from holdfast.testing.conformance.kit import TTL
 from holdfast.testing.conformance.leases import park
 from holdfast.types.clock import MICROS
@@ -210,6 +211,51 @@ class ReclaimSuite:
         (claim,) = await kit.store.claim(ClaimRequest(worker="w", ttl=TTL, limit=9))
         assert claim.run.id == now.id
         assert (await kit.row(later.id)).ready_at == kit.clock.now() + 90 * MICROS
+
+    @pytest.mark.covers("SAFE-STORE-03")
+    async def test_messages_of_queues_wait_no_longer_when_the_clock_was_set_back(self, kit: StoreKit) -> None:
+        for name, delay in (("left", 0), ("now", 0), ("later", 90)):
+            await queues.published(kit, name, visible_at=kit.clock.now() + delay * MICROS)
+        left = await queues.claimed(kit, id="left")
+        kit.clock.set_by(timedelta(hours=-1))
+        assert await kit.store.claim_messages(queues.wanted(limit=9)) == []
+        assert await kit.store.correct_ready_times() == 3
+        assert await kit.store.correct_ready_times() == 0
+        assert [row.id for row in await kit.store.claim_messages(queues.wanted(limit=9))] == ["now"]
+        row = await kit.store.queue_message("default", left.id)
+        assert row is not None
+        assert row.claim_until == kit.clock.now() + ((left.claim_until or 0) - left.updated_at)
+        kit.clock.advance(seconds=90)
+        assert [row.id for row in await kit.store.claim_messages(queues.wanted(limit=9))] == ["later"]
+
+    @pytest.mark.covers("SAFE-STORE-03")
+    async def test_messages_of_the_outbox_wait_no_longer_when_the_clock_was_set_back(
+        self, kit: StoreKit
+    ) -> None:
+        later = outbox.message("later", due_at=kit.clock.now() + 90 * MICROS)
+        await outbox.run_with_messages(kit, outbox.message("left"), outbox.message("now"), later)
+        assert [row.key for row in await outbox.claim(kit, limit=1)] == ["left"]
+        kit.clock.set_by(timedelta(hours=-1))
+        assert await outbox.claim(kit) == []
+        assert await kit.store.correct_ready_times() == 3
+        assert await kit.store.correct_ready_times() == 0
+        assert [row.key for row in await outbox.claim(kit)] == ["now"]
+        kit.clock.advance(seconds=outbox.LEASE / MICROS)
+        assert [row.key for row in await outbox.claim(kit)] == ["left", "now"]
+        kit.clock.advance(seconds=80)
+        assert "later" in [row.key for row in await outbox.claim(kit)]
+
+    @pytest.mark.covers("SAFE-STORE-03")
+    async def test_starts_before_the_clock_was_set_back_close_no_rate(self, kit: StoreKit) -> None:
+        first, second = [await limits.queued_run(kit, limits.declared(rate=1)) for _ in range(2)]
+        assert await limits.ids(kit.store) == [first.id]
+        kit.clock.set_by(timedelta(hours=-1))
+        await kit.store.correct_ready_times()
+        assert await limits.ids(kit.store) == [second.id]
+        third = await limits.queued_run(kit)
+        assert await limits.ids(kit.store) == []
+        kit.clock.advance(seconds=60)
+        assert third.id in await limits.ids(kit.store)
 
     @pytest.mark.covers("FLEET-WORK-11")
     async def test_dead_runs_are_listed_until_a_resume_is_requested(self, kit: StoreKit) -> None:

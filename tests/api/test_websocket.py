@@ -340,3 +340,25 @@ async def test_a_binary_message_is_refused_and_the_socket_stays_open(server: Ser
             await talk.hear()
         assert closed.value.rcvd is not None
         assert closed.value.rcvd.code == 1008
+
+
+@pytest.mark.parametrize("origin", ["http://[", "https://[::1", "null", "https://evil.example", "//"])
+async def test_handshake_of_another_site_is_refused_however_its_origin_is_written(
+    server: Server, origin: str
+) -> None:
+    assert await refusal(server, {"Origin": origin}) == "cross_site"
+
+
+@pytest.mark.covers("SERVER-LIVE-02")
+async def test_handshakes_count_as_requests(server: Server) -> None:
+    """Whoever tries credentials is not faster over sockets."""
+    async with serving(server.hf, ApiSettings(anonymous_pace=0.001, burst=2000)) as slow:
+        codes = [await refusal(slow, {"Authorization": "Bearer hf_guess"}) for _ in range(4)]
+    assert codes == ["unauthenticated", "unauthenticated", "rate_limited", "rate_limited"]
+
+
+async def refusal(server: Server, headers: dict[str, str]) -> str:
+    with pytest.raises(InvalidStatus) as refused:
+        async with talking(server, "/v1/stream/ws", headers=headers):
+            pass
+    return json.loads(refused.value.response.body)["code"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Protocol
 
 import msgspec
@@ -38,7 +38,7 @@ from holdfast.api.route_index import RouteIndex
 from holdfast.api.routing import SIGN_IN, ApiCall, Route, Routes, handle
 from holdfast.api.settings import ApiSettings as ApiSettings
 from holdfast.app.holdfast import Holdfast
-from holdfast.errors import HoldfastError, StoreError, StoreUnavailableError
+from holdfast.errors import HoldfastError
 from holdfast.telemetry import log
 from holdfast.types.redaction import enter_tenant
 
@@ -76,7 +76,7 @@ def build(
 
     places: list[BaseRoute] = [
         Place("/openapi.json", openapi),
-        *sockets(hf, authenticator, settings, found),
+        *sockets(hf, authenticator, settings, found, partial(_authenticate, authenticator, paces)),
         *_routes_by_path(endpoints),
     ]
 
@@ -170,7 +170,7 @@ def _endpoint(
         except HoldfastError as error:
             if isinstance(error, HttpError) and error.given_status in (401, 403):
                 await authenticator.note_refusal(request, route.path, principal, error, name)
-            shown = _for_caller(error, principal, name)
+            shown = problems.for_caller(error, principal, name)
             if route.tag == TAG:
                 back = await _back_to_form(request, authenticator, shown)
                 response = back or error_page(request, shown, principal, name)
@@ -198,20 +198,6 @@ async def _back_to_form(
     request: Request, authenticator: RequestAuthenticator, error: HoldfastError
 ) -> Response | None:
     return await sign_in_and_back(request, authenticator, error) if isinstance(error, HttpError) else None
-
-
-_OF_DATABASE = (StoreError, StoreUnavailableError)
-
-
-def _for_caller(error: HoldfastError, principal: Principal | None, request_id: str) -> HoldfastError:
-    """Errors of the store name its host, file or schema: a caller who is not known gets none of it, and who
-    does not administer the server no failures of the database."""
-    if not isinstance(error, StoreError):
-        return error
-    if principal is not None and (principal.may(Right.admin) or type(error) not in _OF_DATABASE):
-        return error
-    log.warning("request %s: %s", request_id, error.message)
-    return type(error)("the store is not available.", hint="Try again soon.")
 
 
 async def _authenticate(

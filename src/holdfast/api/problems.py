@@ -10,7 +10,9 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
-from holdfast.errors import HoldfastError
+from holdfast.api.auth.principal import Principal
+from holdfast.api.auth.rights import Right
+from holdfast.errors import HoldfastError, StoreError, StoreUnavailableError
 from holdfast.telemetry import log
 from holdfast.types.clock import iso
 
@@ -91,6 +93,20 @@ def _place(each: Any) -> dict[str, Any]:
     if isinstance(each, msgspec.Struct):
         return msgspec.to_builtins(each)
     return {"message": str(each)}
+
+
+_OF_DATABASE = (StoreError, StoreUnavailableError)
+
+
+def for_caller(error: HoldfastError, principal: Principal | None, request_id: str) -> HoldfastError:
+    """Errors of the store name its host, file or schema: a caller who is not known gets none of it, and who
+    does not administer the server no failures of the database."""
+    if not isinstance(error, StoreError):
+        return error
+    if principal is not None and (principal.may(Right.admin) or type(error) not in _OF_DATABASE):
+        return error
+    log.warning("request %s: %s", request_id, error.message)
+    return type(error)("the store is not available.", hint="Try again soon.")
 
 
 def problem_response(

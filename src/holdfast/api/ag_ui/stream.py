@@ -15,6 +15,7 @@ from holdfast.api.live.credential import while_valid
 from holdfast.api.live.follower import StreamTimeouts, follow_run
 from holdfast.api.live.hub import hub_of
 from holdfast.api.live.sse import BEAT, chunks
+from holdfast.api.problems import for_caller
 from holdfast.api.routing import ApiCall
 from holdfast.api.schemas.events import EncodedEvent
 from holdfast.checkpoint.json_view import jsonable
@@ -89,7 +90,8 @@ class AgUiStream:
                     if not batch:
                         yield BEAT
         except HoldfastError as error:
-            yield frames(renderer.failed(error.message, error.code))
+            shown = for_caller(error, call.principal, call.request_id)
+            yield frames(renderer.failed(shown.message, shown.code))
             return
         yield frames(
             renderer.failed(

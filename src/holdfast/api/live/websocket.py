@@ -20,7 +20,6 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
 
 import msgspec
 from starlette.requests import HTTPConnection, Request
@@ -43,6 +42,7 @@ from holdfast.api.live.messages import (
 )
 from holdfast.api.problems import HttpError, no_right
 from holdfast.api.rate_limit import TokenBuckets
+from holdfast.api.request_id import request_id
 from holdfast.api.routing import SIGN_IN, ApiCall, ApiReply, NoParameters, Route, read_query, require_single
 from holdfast.api.schemas.events import EncodedEvent, EventNames, HoldEventWire
 from holdfast.errors import HoldfastError
@@ -51,13 +51,15 @@ from holdfast.types.ids import new_id
 from holdfast.types.redaction import enter_tenant, redactor
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterable, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 
     from starlette.types import Scope
 
     from holdfast.api.app import RequestAuthenticator
     from holdfast.api.settings import ApiSettings
     from holdfast.app.holdfast import Holdfast
+
+    Admit = Callable[[Request], Awaitable[Principal | None]]
 
 PATHS: Final = ("/v1/runs/{run}/stream/ws", "/v1/stream/ws")
 PACE: Final = 20.0
@@ -69,13 +71,18 @@ REFUSED, LEAVING = 1008, 1012
 
 
 def sockets(
-    hf: Holdfast, authenticator: RequestAuthenticator, settings: ApiSettings, routes: Iterable[Route]
+    hf: Holdfast,
+    authenticator: RequestAuthenticator,
+    settings: ApiSettings,
+    routes: Iterable[Route],
+    admit: Admit,
 ) -> list[WebSocketRoute]:
-    """`routes`: all routes; messages are performed by them."""
+    """`routes`: all routes; messages are performed by them. `admit`: the caller of a handshake, within their
+    rate limit."""
     known = {route.name: route for route in routes}
 
     async def endpoint(socket: WebSocket) -> None:
-        await Socket(socket, hf, authenticator, settings, known).serve()
+        await Socket(socket, hf, authenticator, settings, known, admit).serve()
 
     return [WebSocketRoute(path, endpoint) for path in PATHS]
 
@@ -88,8 +95,11 @@ class Socket:
         authenticator: RequestAuthenticator,
         settings: ApiSettings,
         routes: dict[str, Route],
+        admit: Admit,
     ) -> None:
         self._socket = socket
+        self._admit = admit
+        self._principal: Principal | None = None
         self._hf = hf
         self._authenticator = authenticator
         self._settings = settings
@@ -132,7 +142,7 @@ class Socket:
             require_single(self._socket)
             read_query(self._socket, StreamOptions if "run" in self._socket.path_params else NoParameters)
             self._hub.require_room(self._settings.most_streams)
-            principal = await self._authenticator.authenticate(self._proof)
+            principal = await self._admit(self._proof)
             # A socket has no CSRF token; for a cookie the Origin
             # header is the only proof that our page opened it.
             if principal is not None and principal.method == "session" and not _origin(self._socket):
@@ -140,13 +150,16 @@ class Socket:
         except HoldfastError as error:
             await self._note(error, None)
             # An HTTP answer instead of the handshake: a client can read its problem document.
-            await self._socket.send_denial_response(problems.problem_response(error, new_id()))
+            name = request_id(self._socket.scope)
+            shown = problems.for_caller(error, None, name)
+            await self._socket.send_denial_response(problems.problem_response(shown, name))
             return None
         # Also without a credential: browsers cannot set headers
         # of a socket, so the token may come as the first message.
         await self._socket.accept()
         if principal is None:
             principal = await self._authenticate_by_message()
+        self._principal = principal
         if principal is not None:
             # The tasks that follow runs begin after this, and are inside.
             enter_tenant(principal.tenant)
@@ -161,7 +174,7 @@ class Socket:
             if message.type != "auth" or not message.token:
                 raise HttpError(401, "this needs a credential.", code="unauthenticated", hint=SIGN_IN)
             self._proof = _request(self._socket.scope, token=message.token)
-            found = await self._authenticator.authenticate(self._proof)
+            found = await self._admit(self._proof)
         except (HoldfastError, TimeoutError) as error:
             problem = error if isinstance(error, HoldfastError) else _auth_timeout()
             await self._note(problem, None)
@@ -373,7 +386,8 @@ class Socket:
 
     # ------------------------------------------------------------------ writing
     async def _refuse(self, to: str | int | None, error: HoldfastError, **more: Any) -> None:
-        problem = msgspec.json.decode(problems.problem_response(error).body)
+        shown = problems.for_caller(error, self._principal, request_id(self._socket.scope))
+        problem = msgspec.json.decode(problems.problem_response(shown).body)
         await self._send({"type": "error", "id": to, **more, "problem": problem})
 
     async def _send(self, message: Any) -> None:
@@ -409,7 +423,8 @@ def require_origin(connection: HTTPConnection, listed: Sequence[str], authentica
     if not origin or origin in listed:
         return
     ours = getattr(authenticator, "same_origin", None)
-    if urlsplit(origin).netloc == connection.headers.get("host", "").lower():
+    # As texts: a browser sends no more than this, and an address that cannot be parsed is another site's.
+    if origin.partition("://")[2] == connection.headers.get("host", "").lower():
         return
     if ours is None or not ours(connection):
         raise HttpError(

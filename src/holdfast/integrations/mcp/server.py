@@ -13,7 +13,7 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from holdfast._version import __version__
-from holdfast.api.problems import HttpError
+from holdfast.api.problems import HttpError, for_caller
 from holdfast.errors import HoldfastError, NotFoundError
 from holdfast.integrations.mcp import question_tools, resources, run_tools, subscriptions
 from holdfast.integrations.mcp.caller import McpCaller
@@ -137,7 +137,7 @@ async def _call_tool(
     except HoldfastError as error:
         if isinstance(error, HttpError) and error.given_status == 403 and agent.refused is not None:
             await agent.refused(error)
-        return _failed(f"{error} ({getattr(error, 'given_code', error.code)})")
+        return _failed(f"{_shown(agent, error)} ({getattr(error, 'given_code', error.code)})")
     except Exception as error:
         # Details only in the log: an agent passes on what it
         # reads, and a traceback may contain data of others.
@@ -158,6 +158,10 @@ def _schema(name: str) -> dict[str, Any] | None:
     return None if tool is None else _described(tool).input_schema
 
 
+def _shown(agent: McpCaller, error: HoldfastError) -> str:
+    return str(for_caller(error, agent.principal, agent.call.request_id))
+
+
 def _failed(why: str) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(type="text", text=why)], is_error=True)
 
@@ -171,7 +175,7 @@ async def _list_resources(
     try:
         found, following = await resources.list_resources(agent, params.cursor if params else None)
     except HoldfastError as error:
-        raise MCPError(types.INVALID_PARAMS, str(error)) from error
+        raise MCPError(types.INVALID_PARAMS, _shown(agent, error)) from error
     shown = [
         types.Resource(uri=each.uri, name=each.name, description=each.about, mime_type=resources.MEDIA)
         for each in found
@@ -196,6 +200,6 @@ async def _read_resource(agent: McpCaller, uri: str) -> types.ReadResourceResult
     except NotFoundError as error:
         raise MCPError(types.INVALID_PARAMS, str(error), {"uri": uri}) from error
     except HoldfastError as error:
-        raise MCPError(types.INVALID_PARAMS, str(error)) from error
+        raise MCPError(types.INVALID_PARAMS, _shown(agent, error)) from error
     text = types.TextResourceContents(uri=uri, mime_type=resources.MEDIA, text=body.decode())
     return types.ReadResourceResult(contents=[text])

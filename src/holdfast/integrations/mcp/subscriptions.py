@@ -13,6 +13,7 @@ from mcp.shared.exceptions import MCPError
 
 from holdfast.api.live.channel import StreamSignal
 from holdfast.api.live.hub import hub_of
+from holdfast.api.problems import for_caller
 from holdfast.errors import HoldfastError
 from holdfast.integrations.mcp import resources
 from holdfast.integrations.mcp.caller import BEAT, McpCaller
@@ -36,7 +37,8 @@ async def listen(
             # Read before the acknowledgement, so that no later change is missed.
             known = {uri: await _watch(agent, uri, stack) for uri in dict.fromkeys(wanted)}
         except HoldfastError as error:
-            raise MCPError(types.INVALID_PARAMS, str(error)) from error
+            shown = for_caller(error, agent.principal, agent.call.request_id)
+            raise MCPError(types.INVALID_PARAMS, str(shown)) from error
         tasks = [
             asyncio.create_task(_publish_changes(agent, uri, *begun, bus)) for uri, begun in known.items()
         ]

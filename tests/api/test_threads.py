@@ -54,6 +54,24 @@ async def test_message_that_comes_twice_is_said_once(shop: Server) -> None:
     assert len((await shop.json("GET", "/v1/threads/t1/runs"))["items"]) == 1
 
 
+@pytest.mark.covers("SAFE-READ-04")
+async def test_answer_to_a_named_question_never_starts_a_run(shop: Server) -> None:
+    run = await shop.json("POST", "/v1/threads/t1/runs", 201, json=START)
+    asked = run["metadata"]["checkpoint_id"]
+    elsewhere = await shop.json("POST", "/v1/threads/t2/runs", 201, json=START)
+    for wrong in ("misspelt", elsewhere["metadata"]["checkpoint_id"]):
+        body = {**START, "content": "approve", "request_id": wrong}
+        problem = await shop.json("POST", "/v1/threads/t1/runs", 404, json=body)
+        assert problem["code"] == "hold_not_found"
+    named = {**START, "content": "approve", "request_id": asked}
+    assert (await shop.json("POST", "/v1/threads/t1/runs", 200, json=named))["id"] == run["id"]
+    # Sent again, because the answer was lost on its way; and by another person, too late.
+    late = await shop.json("POST", "/v1/threads/t1/runs", 409, json={**named, "content": "reject"})
+    assert late["code"] == "hold_decided"
+    await shop.json("POST", "/v1/threads/t1/runs", 422, json={**START, "request_id": asked})
+    assert len((await shop.json("GET", "/v1/threads/t1/runs"))["items"]) == 1
+
+
 @pytest.mark.covers("SAFE-READ-05")
 async def test_threads_are_listed_page_by_page_and_by_tenant(shop: Server) -> None:
     for thread in ("t1", "t2", "t1", "t3"):

@@ -18,6 +18,7 @@ from holdfast.errors import (
     ConflictError,
     FlowNotFoundError,
     ForbiddenError,
+    HoldNotFoundError,
     InputError,
     KeyReusedError,
 )
@@ -26,6 +27,7 @@ from holdfast.runs.run_view import RunWire
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunFilter, RunRow, ThreadRow
 from holdfast.types.clock import iso
+from holdfast.types.ids import HoldId
 from holdfast.types.status import RunStatus
 
 routes = Routes("threads")
@@ -108,7 +110,15 @@ async def list_thread_runs(call: ApiCall, thread: str, query: ListThread) -> Pag
     status=201,
     more=(200,),
     keyed=True,
-    raises=(FlowNotFoundError, ForbiddenError, InputError, AnswerInvalidError, KeyReusedError, ConflictError),
+    raises=(
+        FlowNotFoundError,
+        ForbiddenError,
+        HoldNotFoundError,
+        InputError,
+        AnswerInvalidError,
+        KeyReusedError,
+        ConflictError,
+    ),
 )
 async def create_thread_run(
     call: ApiCall, thread: str, query: ThreadQuery, body: ThreadRun
@@ -116,7 +126,7 @@ async def create_thread_run(
     """Send a message to a thread.
 
     If a run of it waits for input, the message is the answer: 200 and that run, which resumes (409 if several
-    questions are open and none is named). Otherwise, and with `auto_resume_pending=false`, it starts a run of
+    questions are open and none is named; 404 or 409 if the named one is not there or was decided). Otherwise, and with `auto_resume_pending=false`, it starts a run of
     `flow` in the thread: 201."""
     message = _message(body)
     if query.auto_resume_pending and message is not None:
@@ -132,11 +142,29 @@ async def create_thread_run(
                 hint="Name the one that you answer as request_id.",
                 holds=[each.checkpoint for each in named],
             )
-        if named:
-            row = await service.get(named[0].run, tenant=call.tenant)
-            await send_input(call, service, row, message, named[0].checkpoint)
+        asked = named[0].checkpoint if named else body.request_id
+        if asked is not None:
+            row = await _run_that_asks(call, service, thread, asked)
+            await send_input(call, service, row, message, asked)
             return await run_reply(call, service, await service.get(row.id), new=False)
+    if body.request_id is not None:
+        raise InputError(
+            f"the question {body.request_id!r} is named, and nothing answers it.",
+            hint="Send the answer as `content`, or leave request_id out to start a run.",
+        )
     return await start_from_request(call, body, thread=thread)
+
+
+async def _run_that_asks(call: ApiCall, service: RunService, thread: str, hold: str) -> RunRow:
+    """Of an open or a decided question: who answers a certain one never means to start a run."""
+    found = await service.store.hold(HoldId(hold))
+    row = None if found is None else await service.store.get_run(found.run)
+    if row is None or (row.tenant, row.thread) != (call.tenant, thread):
+        raise HoldNotFoundError(
+            f"thread {thread!r} has no question {hold!r}.",
+            hint="GET /v1/runs/pending?thread= lists its open questions.",
+        )
+    return row
 
 
 async def _earlier_run(call: ApiCall, service: RunService, thread: str) -> RunRow | None:

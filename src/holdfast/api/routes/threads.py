@@ -126,8 +126,8 @@ async def create_thread_run(
     """Send a message to a thread.
 
     If a run of it waits for input, the message is the answer: 200 and that run, which resumes (409 if several
-    questions are open and none is named; 404 or 409 if the named one is not there or was decided). Otherwise, and with `auto_resume_pending=false`, it starts a run of
-    `flow` in the thread: 201."""
+    questions are open and none is named; 404 or 409 if the named one is not there or was decided). Otherwise,
+    and with `auto_resume_pending=false`, it starts a run of `flow` in the thread: 201."""
     message = _message(body)
     if query.auto_resume_pending and message is not None:
         service = await call.runs()

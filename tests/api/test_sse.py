@@ -191,7 +191,9 @@ async def test_silent_stream_shows_that_it_lives(tmp_path: Path) -> None:
         serving(hf, ApiSettings(heartbeat=0.05)) as server,
     ):
         run = await started(server, flow)
-        async with follow(server.client, f"/v1/runs/{run}/stream?after=99") as source, asyncio.timeout(HANG):
+        seen = (await server.json("GET", f"/v1/runs/{run}"))["event_seq"]
+        path = f"/v1/runs/{run}/stream?after={seen}"
+        async with follow(server.client, path) as source, asyncio.timeout(HANG):
             beats = 0
             async for line in source.answer.aiter_lines():
                 beats += line.startswith(":")
@@ -220,6 +222,18 @@ async def test_place_that_is_none_is_refused(
     found = await server.client.get(f"/v1/runs/{run}/stream{path}", headers=headers)
     assert found.status_code == 422, found.text
     assert found.headers["content-type"] == "application/problem+json"
+
+
+@pytest.mark.covers("SAFE-READ-01")
+async def test_number_that_the_run_does_not_have_is_refused(server: Server, greeting: Flow) -> None:
+    """Of another run, or of a store that was restored: its events would be left out up to that number."""
+    run = await started(server, greeting, name="Ada")
+    seen = (await server.json("GET", f"/v1/runs/{run}"))["event_seq"]
+    for path, headers in ((f"?after={seen + 1}", {}), ("", {"Last-Event-ID": str(seen + 1)})):
+        found = await server.client.get(f"/v1/runs/{run}/stream{path}", headers=headers)
+        assert (found.status_code, found.json()["code"]) == (422, "bad_last_event_id")
+    async with server.client.stream("GET", f"/v1/runs/{run}/stream?after={seen}") as found:
+        assert found.status_code == 200
 
 
 async def test_stream_of_no_run_is_a_problem_and_needs_a_credential(server: Server, greeting: Flow) -> None:

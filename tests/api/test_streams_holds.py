@@ -89,3 +89,14 @@ async def test_place_that_is_none_is_refused(hall: Hall) -> None:
     for query, headers in (("?after=x", {}), ("?after=-1", {}), ("", {"Last-Event-ID": "one"})):
         found = await hall.send("dana", "GET", f"/v1/holds/stream{query}", headers=headers)
         assert found.status_code == 422, found.text
+
+
+@pytest.mark.covers("SAFE-READ-01")
+async def test_stream_begins_now_after_a_number_that_is_not_there_yet(hall: Hall) -> None:
+    """The store was restored from a backup since."""
+    async with followed(hall, "ada") as source:
+        begin = await source.place()
+    async with followed(hall, "ada", str(int(begin) + 1000)) as source:
+        assert await source.place() == begin
+        await hall.asks("user:dana@acme")
+        assert (await source.until("checkpoint.created"))[-1].type == "checkpoint.created"

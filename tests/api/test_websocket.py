@@ -362,3 +362,19 @@ async def refusal(server: Server, headers: dict[str, str]) -> str:
         async with talking(server, "/v1/stream/ws", headers=headers):
             pass
     return json.loads(refused.value.response.body)["code"]
+
+
+@pytest.mark.covers("SAFE-READ-01")
+async def test_subscription_after_a_number_that_is_not_there_yet_leaves_nothing_out(
+    server: Server, greeting: Flow
+) -> None:
+    run = await started(server, greeting, name="Ada")
+    async with talking(server, "/v1/stream/ws") as talk:
+        said = await talk.ask("subscribe", run=run, after=1000)
+        assert said["problem"]["code"] == "bad_last_event_id"
+        for topic in ("holds", "runs"):
+            now = (await talk.ask("subscribe", topic=topic))["result"]["after"]
+            await talk.ask("unsubscribe", topic=topic)
+            assert (await talk.ask("subscribe", topic=topic, after=now))["result"]["after"] == now
+            await talk.ask("unsubscribe", topic=topic)
+            assert (await talk.ask("subscribe", topic=topic, after=now + 1000))["result"]["after"] == now

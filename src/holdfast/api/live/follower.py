@@ -126,6 +126,16 @@ async def feed_end(store: Store) -> int:
     return low
 
 
+async def known_position(store: Store, after: int) -> int:
+    """That position, or the end of the feed if it is not there yet: of a store that was restored since."""
+    try:
+        if after == 0 or await store.feed(after=after - 1, limit=1):
+            return after
+    except FeedTrimmedError:
+        return after  # the follower says so
+    return min(after, await feed_end(store))
+
+
 async def follow_runs(
     hub: Hub, service: RunService, tenant: str, after: int, patience: StreamTimeouts
 ) -> AsyncGenerator[list[tuple[int, RunWire]]]:

@@ -74,10 +74,21 @@ def resume_position(request: Request, after: int, most: int = MOST) -> int:
     if not given:
         return after
     if not given.isascii() or not given.isdigit() or int(given[:18]) > most:
-        raise HttpError(
-            422,
-            "Last-Event-ID is not an id of this stream.",
-            code="bad_last_event_id",
-            hint="Send the id of the last event that you received, or leave it out.",
-        )
+        raise not_of_stream("Last-Event-ID is not an id of this stream")
     return int(given)
+
+
+def require_known_event(after: int, last: int) -> None:
+    """Raises HttpError for a number that the run does not have yet, of another run or of a store that was
+    restored since: everything up to it would be left out without a word."""
+    if after > last:
+        raise not_of_stream(f"the run has {last} events, and you ask for those after number {after}")
+
+
+def not_of_stream(what: str) -> HttpError:
+    return HttpError(
+        422,
+        f"{what}.",
+        code="bad_last_event_id",
+        hint="Send the id of the last event that you received, or leave it out to begin with the first.",
+    )

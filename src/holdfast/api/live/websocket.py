@@ -31,7 +31,14 @@ from holdfast.api.aliases import alias_in
 from holdfast.api.auth.principal import Principal
 from holdfast.api.auth.rights import Right
 from holdfast.api.live.credential import is_still_valid
-from holdfast.api.live.follower import StreamTimeouts, feed_end, follow_holds, follow_run, follow_runs
+from holdfast.api.live.follower import (
+    StreamTimeouts,
+    feed_end,
+    follow_holds,
+    follow_run,
+    follow_runs,
+    known_position,
+)
 from holdfast.api.live.hub import Hub, hub_of
 from holdfast.api.live.messages import (
     SocketCommand,
@@ -40,6 +47,7 @@ from holdfast.api.live.messages import (
     read_message,
     topic_position,
 )
+from holdfast.api.live.sse import require_known_event
 from holdfast.api.problems import HttpError, no_right
 from holdfast.api.rate_limit import TokenBuckets
 from holdfast.api.request_id import request_id
@@ -49,6 +57,7 @@ from holdfast.errors import HoldfastError
 from holdfast.runs.run_view import RunWire
 from holdfast.types.ids import new_id
 from holdfast.types.redaction import enter_tenant, redactor
+from holdfast.types.status import ENDED
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
@@ -274,6 +283,8 @@ class Socket:
         follow = SocketSubscription.of(message)
         service = await self._hf.service()
         row = await service.get(follow.run, tenant=principal.tenant)
+        if row.status not in ENDED:
+            require_known_event(follow.after, row.event_seq)
         # Streams of ended runs must not count against the limit.
         self._following = {run: task for run, task in self._following.items() if not task.done()}
         if row.id in self._following:
@@ -305,11 +316,12 @@ class Socket:
         patience = StreamTimeouts(beat=self._settings.heartbeat, life=self._settings.stream_life)
         store = await self._hf.open()
         if topic == "holds":
-            after = (await store.audit_head(principal.tenant))[0] if after is None else after
+            head = (await store.audit_head(principal.tenant))[0]
+            after = head if after is None else min(after, head)
             holds = follow_holds(self._hub, await self._hf.holds(), principal.actor, after, patience)
             forward = self._forward_holds(topic, holds)
         else:
-            after = await feed_end(store) if after is None else after
+            after = await feed_end(store) if after is None else await known_position(store, after)
             runs = follow_runs(self._hub, await self._hf.service(), principal.tenant, after, patience)
             forward = self._forward_runs(topic, runs)
         self._following[topic] = asyncio.create_task(forward)

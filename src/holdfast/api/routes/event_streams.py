@@ -24,6 +24,7 @@ from holdfast.api.live.sse import (
     EventStream,
     chunks,
     event_frame,
+    require_known_event,
     resume_position,
 )
 from holdfast.api.routing import ApiCall, Routes
@@ -65,6 +66,7 @@ async def stream_run(call: ApiCall, run: str, query: FollowRun) -> Response:
     row = await service.get(run, tenant=call.tenant)
     if row.status in ENDED and after >= row.event_seq:
         return Response(status_code=204)
+    require_known_event(after, row.event_seq)
     if call.request.method == "HEAD":
         return Response(media_type=MEDIA, headers=HEADERS)
     names = query.names or (EventNames.own if alias_in(call.request.scope) is None else EventNames.seed)
@@ -79,8 +81,9 @@ async def stream_holds(call: ApiCall, query: FollowHolds) -> Response:
     """Changes of the holds that you may see, as server-sent events.
 
     The id of each is its number in the tenant's audit; `Last-Event-ID` or `after` continues from
-    there, without one it starts now, with the event `stream.opened` whose id is the current number. The
-    numbers have gaps where you may not see a change."""
+    there, without one it starts now, with the event `stream.opened` whose id is the current number. A number
+    that is not there yet, because the store was restored from a backup, counts as none. The numbers have gaps
+    where you may not see a change."""
     named = resume_position(call.request, -1)
     after = named if named >= 0 else query.after
     if call.request.method == "HEAD":
@@ -88,9 +91,11 @@ async def stream_holds(call: ApiCall, query: FollowHolds) -> Response:
     people = await call.holds()
     hub = hub_of(call.hf)
     hub.require_room(call.settings.most_streams)
-    first = RETRY
-    if after is None:
-        after, _hash = await people.store.audit_head(call.tenant)
+    first, head = RETRY, (await people.store.audit_head(call.tenant))[0]
+    # A number that is not there yet is of a store that was restored since: the changes up to it would be left
+    # out without a word.
+    if after is None or after > head:
+        after = head
         first += event_frame(after, OPENED, msgspec.json.encode({"type": OPENED, "seq": after}))
     source = while_valid(call, follow_holds(hub, people, call.actor, after, stream_timeouts(call)))
 

@@ -21,6 +21,7 @@ from holdfast.api.live.sse import (
     EventStream,
     chunks,
     event_frame,
+    require_known_event,
     resume_position,
 )
 from holdfast.api.pipelines import find_pipeline
@@ -61,6 +62,7 @@ async def stream_pipeline(call: ApiCall, run: str, query: FollowPipeline) -> Res
     service, row = await find_pipeline(call, run)
     if row.status in ENDED and not await stored_events(service, row.id, after=_place(after)):
         return Response(status_code=204)
+    require_known_event(after // PARTS, row.event_seq)
     if call.request.method == "HEAD":
         return Response(media_type=MEDIA, headers=HEADERS)
     hub_of(call.hf).require_room(call.settings.most_streams)

@@ -32,6 +32,8 @@ File = tuple[int, int, int]
 
 # The log's first bytes, for checksums in either byte order.
 LOG_BEGINS: Final = (b"\x37\x7f\x06\x82", b"\x37\x7f\x06\x83")
+_HEAD: Final = 100  # bytes of the header of a database
+_FRAME: Final = 24  # bytes before each page in the log
 _DAMAGE: Final = (apsw.CorruptError, apsw.IOError, apsw.NotADBError)
 _HERE: Final = -100  # AT_FDCWD: paths are relative to the folder of the process
 _INODE_AND_SIZE: Final = 0x100 | 0x200
@@ -98,7 +100,7 @@ class FileIdentity:
         self._locate = _locator(path)
         self._locate_wal = _locator(self.wal_path)
         self._locate_index = _locator(self._index_path)
-        self._file, _ = self._locate()
+        self._file, self._size = self._locate()
         # Known from the first commit on: before it, another process may be the last to close the file, which
         # deletes the log and its index.
         self._wal: File | None = None
@@ -107,6 +109,7 @@ class FileIdentity:
         self._connections = WeakSet[Connection]()
         self._position: StorePosition | None = None
         self.log_size = 0
+        self.log_is_short = False  # it was shorter than that before the last commit
 
     def adopt(self, connection: Connection) -> Connection:
         """Of the open database: none of them writes back a log that was emptied."""
@@ -130,9 +133,12 @@ class FileIdentity:
 
     def check_error(self, error: apsw.Error) -> None:
         """Raises StoreReplacedError if the error may come from it."""
+        known = self.log_size
         self.check()
         if isinstance(error, _DAMAGE) and self._log_has_no_header():
             raise self._log_emptied()
+        if isinstance(error, _DAMAGE) and self.log_size < known:
+            raise self._log_cut_off()
 
     def check(self) -> None:
         """Raises StoreReplacedError if another file is at the path, or none."""
@@ -155,7 +161,7 @@ class FileIdentity:
             file, size = self._locate()
             if file != self._file or size == 0:
                 raise self._explain()
-            log_file, self.log_size = self._locate_wal()
+            log_file, log_size = self._locate_wal()
             if self._wal is None:
                 self._index, _ = self._locate_index()
         except FileNotFoundError:
@@ -167,6 +173,12 @@ class FileIdentity:
             self._log = os.open(self.wal_path, os.O_RDONLY | os.O_CLOEXEC)
         if log_file != self._wal:
             raise self._explain()
+        # A vacuum makes the file shorter, and a checkpoint the log.
+        if size < self._size and _lacks_pages(self._path, size):
+            raise _replaced(self._path, "was cut off")
+        if (log_size < self.log_size or self.log_is_short) and _has_gap(self._log, log_size):
+            raise self._log_cut_off()
+        self._size, self.log_size, self.log_is_short = size, log_size, False
 
     def check_position(self, found: StorePosition, mark: StoreMark | None) -> None:
         """Raises StoreReplacedError if the database went back since the last call, or since another process
@@ -189,6 +201,10 @@ class FileIdentity:
         # The last one to close would copy what it takes for pages, zeros, over those of the database.
         self._leave_log()
         return _replaced(self.wal_path, "was emptied")
+
+    def _log_cut_off(self) -> StoreReplacedError:
+        self._leave_log()
+        return _replaced(self.wal_path, "was cut off")
 
     def _index_gone(self) -> StoreReplacedError:
         # The last one to close, by an index that others do not have, would copy older pages over newer ones.
@@ -225,6 +241,33 @@ def _write_again(cur: Cursor) -> None:
             cur.execute(f"PRAGMA user_version = {number}")
             return
         time.sleep(0.01)
+
+
+def _lacks_pages(path: str, size: int) -> bool:
+    """Whether the database has more pages, by its header, than the file."""
+    with Path(path).open("rb") as file:
+        head = file.read(_HEAD)
+    page_size = int.from_bytes(head[16:18], "big")  # 1 means 65536
+    return (
+        len(head) < _HEAD
+        or int.from_bytes(head[28:32], "big") * (page_size if page_size > 1 else 65536) > size
+    )
+
+
+def _has_gap(log: int, size: int) -> bool:
+    """Whether frames with the salts of the header follow one without them: what was between them is lost, and
+    SQLite writes behind it."""
+    head = os.pread(log, 32, 0)
+    if head[:4] not in LOG_BEGINS:
+        return False  # it was emptied
+    step, salts, gap = int.from_bytes(head[8:12], "big") + _FRAME, head[16:24], False
+    for at in range(32, size - _FRAME, step):
+        is_frame = os.pread(log, 8, at + 8) == salts
+        if is_frame and gap:
+            # Another process may have begun the log anew meanwhile.
+            return os.pread(log, 32, 0) == head
+        gap = gap or not is_frame
+    return False
 
 
 _HINT: Final = (

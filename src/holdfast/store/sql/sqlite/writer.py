@@ -47,17 +47,21 @@ class LogSpace:
         self._path = path
         self.reserved = 0  # a longer log was made so by SQLite: the reserved part is used up
 
-    def reserve(self) -> None:
+    def reserve(self, known: int) -> bool:
         """Only with SQLite's write lock: a frame of another process would be overwritten. Without space on
-        the disk nothing is reserved, and SQLite reports it where it matters."""
+        the disk nothing is reserved, and SQLite reports it where it matters. False, and nothing is reserved,
+        in a log that is shorter than `known`."""
         with contextlib.suppress(OSError):
             file = os.open(self._path, os.O_WRONLY)
             try:
                 end = os.fstat(file).st_size
+                if end < known:
+                    return False
                 self.reserved = end
                 self.reserved += os.pwrite(file, bytes(min(max(end, LEAST_RESERVED), MOST_RESERVED)), end)
             finally:
                 os.close(file)
+        return True
 
 
 class WriterBusy:
@@ -175,7 +179,7 @@ class SqliteWriter:
         if self._settings.sync == "full" and self._identity.log_size > self._space.reserved:
 
             def work_in_space(cur: Cursor, now: int) -> T:
-                self._space.reserve()
+                self._identity.log_is_short = not self._space.reserve(self._identity.log_size)
                 return work(cur, now)
 
             return transact(self._cur, work_in_space, self._now, self._identity)

@@ -70,6 +70,7 @@ def test_run_completes_when_a_task_that_its_code_forgot_exits(cli: Cli, tmp_path
         ("os._exit(0)", Exit.broken),
         ("threading.Thread(target=threading.Event().wait).start(); raise ValueError", Exit.run_failed),
         ("threading.Thread(target=threading.Event().wait).start()", Exit.ok),
+        ("asyncio.get_running_loop().run_in_executor(None, threading.Event().wait)", Exit.ok),
     ],
 )
 def test_the_process_of_a_run_ends_with_its_code(line: str, ends: Exit, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ ROOT = Path(holdfast.__file__).parent
 # The attributes in which functions of users are kept, called or handed to a thread.
 DIRECT = re.compile(
     r"(?:(?:\w+\.)+(?:fn|_fn|custom|_callback)|handler\.probe|self\.when|judge\.judge)\("
-    r"|to_thread\(\s*[\w.]*(?:fn|_fn|custom|_callback|probe|when|judge)\b"
+    r"|(?:to|in)_thread\(\s*[\w.]*(?:fn|_fn|custom|_callback|probe|when|judge)\b"
 )
 # Where a direct call is right.
 FRAMES = {
@@ -29,7 +29,6 @@ FRAMES = {
     "runs/node_process/child.py": "a process of its own",
     "frontends/python/handle.py": "a node that its author calls like a function",
     "agents/tools.py": "a tool that its author calls like a function",
-    "documents/model_nodes.py": "the handler of a node, called inside its boundary",
     "app/effect_function.py": "the handler of a node, called inside its boundary",
     "attractor/backends/function.py": "called by `call_backend`, which has the boundary",
 }

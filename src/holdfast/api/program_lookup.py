@@ -3,7 +3,6 @@ allows (R-67)."""
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -22,6 +21,7 @@ from holdfast.model.program import Program
 from holdfast.runs.flow_versions import newest_first
 from holdfast.runs.stored_program import read_type, stored_program
 from holdfast.store.rows import RunFilter
+from holdfast.types.own_threads import in_thread
 
 if TYPE_CHECKING:
     from holdfast.runs.service import RunService
@@ -149,7 +149,7 @@ async def _from_file(call: ApiCall, uri: str) -> Program:
         )
     try:
         # In a thread: loading a module may take long, and must not block the event loop.
-        program = await asyncio.to_thread(_loaded, f"{path}{colon}{name}")
+        program = await in_thread(_loaded, f"{path}{colon}{name}")
     except HoldfastError as error:
         # The error must not reveal the paths of the operator's folders.
         raise type(error)(error.message.replace(str(path), place), hint=error.hint) from error

@@ -3,7 +3,6 @@ that is not finished leaves nothing behind."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -15,6 +14,7 @@ from holdfast.attractor.stage_outputs import middle_cut
 from holdfast.attractor.worktree_folders import FOLDER, is_committed, remove_worktree
 from holdfast.attractor.worktree_requirements import WORKTREE
 from holdfast.frontends.dot.document import Stage
+from holdfast.types.own_threads import in_thread
 from holdfast.types.text import clean_text
 
 if TYPE_CHECKING:
@@ -101,9 +101,9 @@ class _Merge:
         self._at = await visit.ctx.step("merge", begin, effect="external", idempotent=True, key="merge")
         commit, merged = self._branches[0].commit, (self._branches[0].id,)
         for branch in self._branches:
-            await asyncio.to_thread(branch_worktree.require_commit, visit, self._repository, branch.commit)
+            await in_thread(branch_worktree.require_commit, visit, self._repository, branch.commit)
         for branch in self._branches[1:]:
-            found = await asyncio.to_thread(self._joined, commit, branch, merged)
+            found = await in_thread(self._joined, commit, branch, merged)
             if isinstance(found, Conflict):
                 found = await self._decide(found)
             if isinstance(found, StageOutcome):
@@ -143,7 +143,7 @@ class _Merge:
                 return _failed(f"merge conflict: {what}")
 
             async def by_hand() -> str:
-                return await asyncio.to_thread(self._by_hand, found)
+                return await in_thread(self._by_hand, found)
 
             key = f"by_hand.{found.branch.id}.{number}"
             made = await self._visit.ctx.step("merge by hand", by_hand, effect="read", key=key)
@@ -153,7 +153,7 @@ class _Merge:
 
     async def _ask(self, found: Conflict, what: str, number: int) -> str:
         """A person decides, who sees what both sides changed."""
-        shown = await asyncio.to_thread(self._diffs, found)
+        shown = await in_thread(self._diffs, found)
         again = "" if number == 1 else " The ref does not have a merge of both commits."
         more = {
             "files": list(found.files[:_FILES]),
@@ -194,7 +194,7 @@ class _Merge:
     async def _finish(self, commit: str, merged: tuple[str, ...]) -> StageOutcome:
         origin, scope = self._branches[0].origin, self._visit.branch
         workspace = self._workspace(commit, origin)
-        await asyncio.to_thread(self._write, workspace)
+        await in_thread(self._write, workspace)
         notes = f"{self._chosen.notes}; merged: {', '.join(merged)} ({commit[:12]})"
         updates = {**self._chosen.context_updates, MERGED: list(merged)}
         updates |= {COMMIT: commit, ORIGIN: origin, SCOPE: scope}

@@ -7,7 +7,6 @@ files are only read.
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
@@ -39,6 +38,7 @@ from holdfast.attractor.worktree_requirements import WORKTREE, working_folder
 from holdfast.errors import RunFileMissingError
 from holdfast.frontends.dot.policies import RESULTS
 from holdfast.telemetry import current_node
+from holdfast.types.own_threads import in_thread
 from holdfast.types.text import one_line
 
 if TYPE_CHECKING:
@@ -167,10 +167,10 @@ async def enter(visit: StageVisit, *, joins: bool = False) -> Worktree | None:
     if scope is None:
         return None
     require_allowed(visit)
-    repository = await asyncio.to_thread(repository_of, visit)
+    repository = await in_thread(repository_of, visit)
 
     async def start() -> dict[str, Any]:
-        commit, origin = await asyncio.to_thread(_start, visit, repository, scope)
+        commit, origin = await in_thread(_start, visit, repository, scope)
         return {"at": visit.ctx.now(), "commit": commit, "origin": origin}
 
     # Outside of the sub-step: that this machine lacks something is no result of it.
@@ -182,9 +182,9 @@ async def enter(visit: StageVisit, *, joins: bool = False) -> Worktree | None:
 
     # As an effect: what was settled before is committed when it begins.
     kept = await visit.ctx.step("workspace", begin, effect="external", idempotent=True, key="workspace")
-    await asyncio.to_thread(require_commit, visit, repository, kept["commit"])
+    await in_thread(require_commit, visit, repository, kept["commit"])
     workspace = workspace_of(visit, repository, scope, kept)
-    await asyncio.to_thread(_prepare_alone, workspace)
+    await in_thread(_prepare_alone, workspace)
     return workspace
 
 
@@ -206,7 +206,7 @@ async def settle(visit: StageVisit, workspace: Worktree, outcome: StageOutcome) 
         return {}, ""
 
     async def commit() -> dict[str, str]:
-        return await asyncio.to_thread(_commit, visit, workspace, outcome)
+        return await in_thread(_commit, visit, workspace, outcome)
 
     # With the difference, so that the directory can be made again from the journal.
     made = await visit.ctx.step(STEP, commit, effect="read", key=STEP)

@@ -3,7 +3,6 @@ stages after a fan-in work on what that has merged."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from holdfast.attractor import branch_worktree
 from holdfast.attractor.branch_worktree import COMMIT, ORIGIN, SCOPE
 from holdfast.attractor.outcome import StageOutcome, StageStatus
 from holdfast.attractor.worktree_requirements import needs_git
+from holdfast.types.own_threads import in_thread
 
 if TYPE_CHECKING:
     from holdfast.attractor.handler import StageVisit
@@ -37,12 +37,12 @@ async def with_result(visit: StageVisit, outcome: StageOutcome, context: Mapping
     if refused:
         reason = f"the child has merged {commit[:12]}, which no later stage would have: it {refused}"
         return StageOutcome(status=StageStatus.FAIL, failure_reason=reason, terminal=True)
-    repository = await asyncio.to_thread(branch_worktree.repository_of, visit)
-    await asyncio.to_thread(branch_worktree.require_commit, visit, repository, commit)
+    repository = await in_thread(branch_worktree.repository_of, visit)
+    await in_thread(branch_worktree.require_commit, visit, repository, commit)
     origin = str(context.get(ORIGIN) or "")
     known = {"at": visit.ctx.now(), "commit": commit, "origin": origin}
     workspace = branch_worktree.workspace_of(visit, repository, scope, known)
-    await asyncio.to_thread(branch_worktree.keep_as_merged, workspace)
+    await in_thread(branch_worktree.keep_as_merged, workspace)
     if visit.workspace is not None:
         # Below its own commits are those of the branch.
         origin = visit.workspace.origin

@@ -21,6 +21,7 @@ from holdfast.attractor.status_file import read_status, status_fields
 from holdfast.attractor.verdict import VerdictError
 from holdfast.attractor.worktree_requirements import working_folder
 from holdfast.errors import InputError
+from holdfast.types.own_threads import in_thread
 
 CHANGED: Final = "changed"
 """Why a command has no result: it is that of a pipeline which was changed since."""
@@ -57,7 +58,7 @@ class CommandRun:
             return await self._record(await detached_commands.wait_for_exit(self.folder, timeout=None))
         await self.visit.show_settled()
         # Shielded: a thread cannot be cancelled, and a command that it starts afterwards would be unknown.
-        beginning = asyncio.ensure_future(asyncio.to_thread(self._begin))
+        beginning = asyncio.ensure_future(in_thread(self._begin))
         try:
             if not await asyncio.shield(beginning):
                 await require_owner(self.visit)
@@ -154,7 +155,7 @@ class CommandRun:
         # A process whose end is not known may still write its files.
         is_over = ended.why not in ("unknown", CHANGED)
         streams = [self.folder / name for name in (detached_commands.STDOUT, detached_commands.STDERR)]
-        out, errors = [await asyncio.to_thread(self._shown, path, rewrite=is_over) for path in streams]
+        out, errors = [await in_thread(self._shown, path, rewrite=is_over) for path in streams]
         found: dict[str, Any] = {
             "code": ended.code,
             "why": ended.why,

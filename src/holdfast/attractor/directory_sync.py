@@ -36,6 +36,7 @@ from holdfast.runs.driver.load import begin, decode_body, fetch_and_apply
 from holdfast.runs.service import RunService
 from holdfast.telemetry import log
 from holdfast.types.ids import RunId
+from holdfast.types.own_threads import in_thread
 from holdfast.types.record import Kind, Record
 from holdfast.types.status import PARKED
 
@@ -317,7 +318,7 @@ def _follows(root: Path, directory: RunDirectory) -> bool:
 async def _stop_left(runtime: Runtime, sync: DirectorySync) -> None:
     """What a dead worker's stages left of a run that has ended: commands of this machine, and children."""
     if sync.follower.directory is not None:
-        await asyncio.to_thread(kill_all, sync.follower.root)
+        await in_thread(kill_all, sync.follower.root)
         for child in sync.follower.children.values():
             await cancel_child(RunService(runtime), child)
 
@@ -389,7 +390,7 @@ class DirectorySyncs:
                 self._kept.pop(run, None)
                 # A dead worker's commands may still run; their stages need not be entered again.
                 if sync.completed:
-                    await asyncio.to_thread(remove_worktrees, sync.follower.root)
+                    await in_thread(remove_worktrees, sync.follower.root)
                 if claim.lease.term > 1:
                     await _stop_left(runtime, sync)
             if self._live.get(run) is sync:
@@ -423,7 +424,7 @@ class DirectorySyncs:
                 if use.sync.ended:
                     self._kept.pop(run, None)
                     if use.sync.completed:
-                        await asyncio.to_thread(remove_worktrees, use.sync.follower.root)
+                        await in_thread(remove_worktrees, use.sync.follower.root)
                     await _stop_left(runtime, use.sync)
 
     def _made(self, runtime: Runtime, claim: Claim, *, every: bool = False) -> DirectorySync:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
 import msgspec
@@ -15,6 +14,7 @@ from holdfast.model.fingerprint import dialect_of
 from holdfast.runs.events import reader_of
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunRow
+from holdfast.types.own_threads import in_thread
 
 
 class ExportResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,7 +39,7 @@ async def export_directory(service: RunService, run: str, folder: Path) -> Expor
         )
     pages = (await (await _journal_follower(service, row)).read_new()).take()
     try:
-        await asyncio.to_thread(write_files, folder, pages)
+        await in_thread(write_files, folder, pages)
     except OSError as error:
         raise InputError(
             f"{folder} cannot be written: {error.strerror}.", hint="Name another folder."

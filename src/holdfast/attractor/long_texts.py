@@ -3,9 +3,10 @@ thread, because the leases of other runs depend on the event loop."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Final, ParamSpec, TypeVar
+
+from holdfast.types.own_threads import in_thread
 
 MANY: Final = 2**20
 """Characters whose handling takes long enough to be noticed by others."""
@@ -17,7 +18,7 @@ async def handled(length: int, work: Callable[P, T], *args: P.args, **more: P.kw
     """`length`: of the texts that the work reads or writes."""
     if length < MANY:
         return work(*args, **more)
-    return await asyncio.to_thread(work, *args, **more)
+    return await in_thread(work, *args, **more)
 
 
 def byte_size(text: str, enough: int = 0) -> int:

@@ -6,7 +6,6 @@ of the response is recorded.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -43,6 +42,7 @@ from holdfast.model.program import NodeHandler
 from holdfast.model.template import Placeholder, Template, as_text, compile_template
 from holdfast.types.duration import parse_duration
 from holdfast.types.outcome import FAIL, RETRY, Outcome
+from holdfast.types.own_threads import in_thread
 from holdfast.types.secret_forms import echo_forms, mask_values
 from holdfast.types.text import clean_text
 
@@ -106,7 +106,7 @@ class HttpSender:
             raise ConnectionUnknownError(error.message, hint=error.hint) from error
         if len(response.body) <= _READ_AT_ONCE:
             return self._result(response, secrets)
-        return await asyncio.to_thread(self._result, response, secrets)
+        return await in_thread(self._result, response, secrets)
 
     # ------------------------------------------------------------------ request
     def _hidden(self, state: Mapping[str, Any]) -> list[str]:

@@ -3,7 +3,6 @@ agents in Python are."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from copy import copy
 from typing import Any
@@ -28,9 +27,9 @@ from holdfast.errors import (
 from holdfast.frontends.document.node_type import DocumentNode
 from holdfast.frontends.document.node_types.models import AgentConfig, LlmConfig, ToolConfig, needs_agent
 from holdfast.frontends.document.render import compile_value, resolver_for
-from holdfast.frontends.python.function_parameters import is_coroutine
 from holdfast.holds.egress import Egress
 from holdfast.model.program import NodeHandler
+from holdfast.model.user_code.boundary import call
 from holdfast.types.outcome import FAIL, Outcome
 from holdfast.types.text import clean_text
 
@@ -138,10 +137,7 @@ def tool_handler(node: DocumentNode, tools: Mapping[str, Tool]) -> NodeHandler:
             return Outcome(FAIL, reason=f"the arguments do not fit: {clean_text(error, 300)}", final=True)
         if "idempotency_key" in tool.wants:
             given["idempotency_key"] = ctx.idempotency_key
-        if is_coroutine(tool.fn):
-            found = await tool.fn(**given)
-        else:
-            found = await asyncio.to_thread(tool.fn, **given)
+        found = await call(tool.fn, **given)
         return {node.bind: msgspec.to_builtins(found)} if node.bind else None
 
     return NodeHandler(fn=use, is_async=True, takes=("state", "ctx"), code="canvas-tool/1", waits=False)

@@ -35,6 +35,7 @@ from holdfast.telemetry import log
 from holdfast.types.clock import MICROS
 from holdfast.types.hold import HoldRow
 from holdfast.types.ids import HoldId
+from holdfast.types.own_threads import in_thread
 from holdfast.types.queue_message import (
     EVENTS,
     MessageAct,
@@ -282,7 +283,7 @@ async def _first_match(row: MessageRow, waiting: Sequence[WaitingHold]) -> Waiti
     cost = sum(
         (len(row.payload) + each.size) * (1 + len(str(each.condition["match"])) // 20) for each in asked
     )
-    return search() if cost <= _AT_ONCE else await asyncio.to_thread(search)
+    return search() if cost <= _AT_ONCE else await in_thread(search)
 
 
 @lru_cache(maxsize=64)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
@@ -37,6 +36,7 @@ from holdfast.store.protocols import Store
 from holdfast.telemetry import crashpoint
 from holdfast.types.ciphertext import is_encrypted
 from holdfast.types.ids import DEFAULT_TENANT, RunId
+from holdfast.types.own_threads import in_thread
 from holdfast.types.value import BlobRef, FrozenDict, FrozenList
 
 if TYPE_CHECKING:
@@ -238,7 +238,7 @@ class BlobStore:
             )
         if is_long_to_read(data):
             # The leases of other runs depend on the event loop.
-            return await asyncio.to_thread(unspill, ref, data, registry)
+            return await in_thread(unspill, ref, data, registry)
         return unspill(ref, data, registry)
 
     async def data_at(self, digest: bytes) -> bytes:

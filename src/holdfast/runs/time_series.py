@@ -5,7 +5,6 @@ They are for looking at the last hours and days. Long series belong to a system 
 
 from __future__ import annotations
 
-import asyncio
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
@@ -17,6 +16,7 @@ from holdfast.holds.timing.escalate import SYSTEM as EXPIRY
 from holdfast.store.protocols import Store
 from holdfast.types.clock import MICROS
 from holdfast.types.fleet import EndedRun, HoldTimes
+from holdfast.types.own_threads import in_thread
 
 MOST_POINTS: Final = 500
 MOST_ROWS: Final = 20_000
@@ -81,7 +81,7 @@ async def series_of(store: Store, name: str, tenant: str, window: SeriesWindow) 
     made = _HOLD_SERIES[name]
     found = await store.hold_times(tenant, since=window.start, limit=MOST_ROWS)
     # In a thread: tens of thousands of rows take a tenth of a second.
-    values = await asyncio.to_thread(made.values, found.rows, window, store.now())
+    values = await in_thread(made.values, found.rows, window, store.now())
     return Series(columns=made.columns, unit=made.unit, values=values, since=found.since)
 
 

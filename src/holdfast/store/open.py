@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ from holdfast.errors import SettingsError
 from holdfast.store.errors import settings_error
 from holdfast.store.protocols import Store
 from holdfast.types.clock import Clock
+from holdfast.types.own_threads import in_thread
 
 if TYPE_CHECKING:
     from holdfast.store.copy import Movable
@@ -59,7 +59,7 @@ async def _open_sqlite(path: str, given: dict[str, Any], clock: Clock | None) ->
     # Imported here: a program with another store does not load the driver.
     from holdfast.store.sql.sqlite import SqliteStore
 
-    return await asyncio.to_thread(SqliteStore, _sqlite_settings(path, given), clock)
+    return await in_thread(SqliteStore, _sqlite_settings(path, given), clock)
 
 
 def _sqlite_settings(path: str, given: dict[str, Any]) -> Any:

@@ -3,7 +3,6 @@ questions are holds: the routes of runs and holds work for it too."""
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated, Any
 
 import msgspec
@@ -42,6 +41,7 @@ from holdfast.runs.idempotency import require_same
 from holdfast.runs.run_view import shown_run
 from holdfast.runs.service import RunService
 from holdfast.store.rows import RunRow
+from holdfast.types.own_threads import in_thread
 
 routes = Routes("pipelines")
 
@@ -69,7 +69,7 @@ async def submit_pipeline(call: ApiCall, body: SubmitPipeline) -> ApiReply[Pipel
     # In a thread: parsing a large document must not block the event loop.
     service, key = await call.runs(), call.key
     here, backend = await works_alone(service.store), await chosen_backend(body, service.store)
-    ready = await asyncio.to_thread(
+    ready = await in_thread(
         pipeline_from_request, body, call.settings, here=here, backend="" if body.simulate else backend
     )
     given = input_of(ready.pipeline, backend=backend, context=body.context, here=False)

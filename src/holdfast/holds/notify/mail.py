@@ -5,7 +5,6 @@ The recipients are people by their address, and the members of groups and roles.
 
 from __future__ import annotations
 
-import asyncio
 import smtplib
 import ssl
 from collections.abc import Iterable, Sequence
@@ -24,6 +23,7 @@ from holdfast.holds.notify.mail_text import as_html, as_text
 from holdfast.holds.notify.notice import Notice
 from holdfast.holds.permissions.assignees import looks_like_email, person_key
 from holdfast.types.clock import Clock, SystemClock
+from holdfast.types.own_threads import in_thread
 from holdfast.types.redaction import redactor
 from holdfast.types.terms import Assignee
 
@@ -148,7 +148,7 @@ class Smtp:
         try:
             message = self._message(notice)
             # In a thread: smtplib blocks, and runs share this event loop.
-            await asyncio.to_thread(self._hand_over, message, notice.to)
+            await in_thread(self._hand_over, message, notice.to)
         except smtplib.SMTPRecipientsRefused as error:
             return _refused(*error.recipients.get(notice.to, (550, b"refused")))
         except smtplib.SMTPResponseException as error:

@@ -16,14 +16,17 @@ import dis
 import inspect
 from asyncio import runners
 from collections.abc import Callable, Coroutine
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from holdfast.errors import UserCodeExitError
 from holdfast.model.user_code import forks
 from holdfast.model.user_code.tasks import OwnedTask
-from holdfast.model.user_code.threads import leave_running, run_in_thread
+from holdfast.model.user_code.threads import LIMIT, leave_running, run_in_thread
 from holdfast.telemetry import log
 from holdfast.types.text import clean_text
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 T = TypeVar("T")
 
@@ -185,8 +188,14 @@ async def absorb_own_cancel(task: OwnedTask[Any]) -> None:
 def run_loop(work: Coroutine[Any, Any, T]) -> T:
     """`asyncio.run` for the commands: a task of user code that calls `sys.exit` does not end the loop. The
     code that waits for that task gets the error."""
+    # Not needed by `import holdfast`.
+    from concurrent.futures import ThreadPoolExecutor
+
     with asyncio.Runner() as runner:
         whole = runner.get_loop().create_task(work)
+        # Named like those of asyncio; as many as for plain functions (`user_code.threads`).
+        threads = ThreadPoolExecutor(LIMIT, thread_name_prefix="asyncio")
+        runner.get_loop().set_default_executor(threads)
         try:
             while True:
                 try:
@@ -196,6 +205,7 @@ def run_loop(work: Coroutine[Any, Any, T]) -> T:
                         raise UserCodeExitError(_described(error)) from error
         finally:
             _leave_tasks(runner.get_loop())
+            _leave_threads(runner.get_loop(), threads)
 
 
 def _leave_tasks(loop: asyncio.AbstractEventLoop) -> None:
@@ -212,6 +222,14 @@ def _leave_tasks(loop: asyncio.AbstractEventLoop) -> None:
             task._log_destroy_pending = False  # type: ignore[attr-defined]
             left_tasks.append(task)
             asyncio._unregister_task(task)  # pyright: ignore[reportPrivateUsage, reportUnknownMemberType, reportAttributeAccessIssue]
+
+
+def _leave_threads(loop: asyncio.AbstractEventLoop, threads: ThreadPoolExecutor) -> None:
+    """The end of a loop waits for its threads: not for calls of user code (`asyncio.to_thread`) that do not
+    return. The command says at its end which are left."""
+    threads.shutdown(wait=False, cancel_futures=True)
+    # The loop waits for those of the one that it has.
+    loop.set_default_executor(type(threads)(1))
 
 
 async def _wait(task: asyncio.Task[T]) -> T:

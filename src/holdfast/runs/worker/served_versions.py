@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Iterable
 from functools import lru_cache
@@ -14,6 +13,7 @@ from holdfast.runs.driver.runtime import Runtime
 from holdfast.runs.driver.settings import ALLOW_CODE
 from holdfast.store.rows import FlowRow
 from holdfast.telemetry import log
+from holdfast.types.own_threads import in_thread
 
 LOOK_EVERY: Final = 0.1  # seconds between two looks at what was stored meanwhile
 _OVERLAP: Final = 60_000_000  # microseconds; rows may become visible later than the instant in them
@@ -56,7 +56,7 @@ class ServedVersions:
         rows = await self._runtime.store.flows(self._since - _OVERLAP if self._since else 0)
         new = [row for row in rows if row.version not in self._needs]
         if new:
-            self._needs |= await asyncio.to_thread(self._needs_of, new)
+            self._needs |= await in_thread(self._needs_of, new)
         self._since = max((self._since, *(row.created_at for row in rows)))
         offers = offers_of(self._runtime) if any(self._needs.values()) else frozenset[str]()
         lacking = {version for version, needs in self._needs.items() if not needs <= offers}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import errno
 import math
@@ -13,6 +12,7 @@ from pathlib import Path
 from holdfast.errors import BlobMissingError, StoreError, StoreFullError, StoreUnavailableError
 from holdfast.store.blob.objects import content_address
 from holdfast.types.ciphertext import is_encrypted
+from holdfast.types.own_threads import in_thread
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
@@ -35,19 +35,19 @@ class LocalBlobs:
 
     async def put(self, digest: bytes, data: bytes) -> None:
         """Durable when it returns. An existing blob is not changed."""
-        await asyncio.to_thread(self.put_now, digest, data)
+        await in_thread(self.put_now, digest, data)
 
     async def replace(self, digest: bytes, data: bytes) -> None:
         """Replace the bytes of a blob that was encrypted with a new key. The old bytes stay until the new
         ones are durable."""
-        await asyncio.to_thread(self.replace_now, digest, data)
+        await in_thread(self.replace_now, digest, data)
 
     async def get(self, digest: bytes) -> bytes:
         """Raises BlobMissingError if the file is missing or its content has changed."""
-        return await asyncio.to_thread(self.get_now, digest)
+        return await in_thread(self.get_now, digest)
 
     async def delete(self, digest: bytes) -> None:
-        await asyncio.to_thread(self.delete_now, digest)
+        await in_thread(self.delete_now, digest)
 
     async def has(self, digest: bytes) -> bool:
         return self.has_now(digest)
@@ -58,7 +58,7 @@ class LocalBlobs:
             yield digest
 
     async def list_older(self, than: float) -> AsyncIterator[bytes]:
-        for path in await asyncio.to_thread(lambda: list(self._folder.glob("??/*"))):
+        for path in await in_thread(lambda: list(self._folder.glob("??/*"))):
             with contextlib.suppress(FileNotFoundError):
                 if len(path.name) == 64 and path.stat().st_mtime < than:
                     yield bytes.fromhex(path.name)

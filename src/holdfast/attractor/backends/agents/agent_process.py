@@ -25,6 +25,7 @@ from holdfast.attractor.backends.agents.stream import AgentReport, event_of, eve
 from holdfast.attractor.command_run import CommandRun
 from holdfast.attractor.handler import StageVisit
 from holdfast.errors import InputError
+from holdfast.types.own_threads import in_thread
 from holdfast.types.text import clean_text
 
 EVENTS: Final = "events.jsonl"
@@ -87,7 +88,7 @@ class AgentProcess(CommandRun):
 
     async def _record(self, ended: detached_commands.ProcessExit) -> dict[str, Any]:
         found = await super()._record(ended)
-        report = await asyncio.to_thread(self._read, found.pop("stdout"))
+        report = await in_thread(self._read, found.pop("stdout"))
         self._count(report)
         return {**found, "report": msgspec.to_builtins(report)}
 

@@ -16,6 +16,7 @@ from holdfast.cli.output.console import print_line, print_note
 from holdfast.cli.output.json_output import print_json, print_list
 from holdfast.cli.output.tables import print_table
 from holdfast.errors import InputError
+from holdfast.types.own_threads import in_thread
 
 
 @group.command(epilog="Example:  holdfast holds evidence 3fa9c1d2-0000-4000-8000-000000000000 -o refund.json")
@@ -101,14 +102,13 @@ async def attach_file(which: str, field: str, file: str, options: ActorOptions) 
 
 async def list_files(which: str, folder: str | None, options: ActorOptions) -> Exit:
     """`folder`: where they are written; existing files are not overwritten."""
-    import asyncio
 
     async with open_hold_session(options) as session:
         row = await session.find(which)
         found = await session.holds.files(session.actor, row.id)
         for each in found if folder is not None else ():
             reference, data = await session.holds.read_file(session.actor, row.id, each.file["sha256"])
-            await asyncio.to_thread(_write, Path(folder or "."), reference["name"], data)
+            await in_thread(_write, Path(folder or "."), reference["name"], data)
     if options.json:
         print_list([{"field": each.field, **each.file} for each in found])
     elif not found:

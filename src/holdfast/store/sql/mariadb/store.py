@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from functools import partial
 from typing import TypeVar, cast
@@ -32,6 +31,7 @@ from holdfast.types.event import EventRow
 from holdfast.types.ids import RunId
 from holdfast.types.lease import Lease
 from holdfast.types.outbox import OutboxRow
+from holdfast.types.own_threads import in_thread
 from holdfast.types.record import Park, RunBatch, SettleAnswer
 from holdfast.types.status import RunStatus
 
@@ -76,7 +76,7 @@ class MariadbStore(ServerStore[MariadbPools]):
 
     async def close(self) -> None:
         await self._pools.close()
-        await asyncio.to_thread(self._beats.close)
+        await in_thread(self._beats.close)
         self._poller.notify()
         self._queue_changes.notify()
         forget(self)

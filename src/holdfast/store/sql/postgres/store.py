@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from functools import partial
 from typing import TypeVar, cast
@@ -48,6 +47,7 @@ from holdfast.types.graph_thread import (
 from holdfast.types.ids import RunId
 from holdfast.types.lease import Lease
 from holdfast.types.outbox import OutboxRow
+from holdfast.types.own_threads import in_thread
 from holdfast.types.record import Park, RunBatch, SettleAnswer
 from holdfast.types.status import RunStatus
 
@@ -97,7 +97,7 @@ class PostgresStore(ServerStore[PostgresPools]):
     async def close(self) -> None:
         await self._listener.close()
         await self._pools.close()
-        await asyncio.to_thread(self._beats.close)
+        await in_thread(self._beats.close)
         self._listener.notify()
         self._queue_changes.notify()
         forget(self)

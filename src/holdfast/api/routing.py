@@ -131,7 +131,7 @@ class ApiCall:
         if given is None and required:
             raise HttpError(
                 428,
-                "this request needs the version that you have read: another person may have changed it since.",
+                "this request needs the version that you have read: it may have been changed since.",
                 code="version_required",
                 hint="Get it, and send its ETag as If-Match; `If-Match: *` overwrites any version.",
                 etag=etag,

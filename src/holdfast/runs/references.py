@@ -67,7 +67,9 @@ def parse_range(text: str) -> tuple[int, int | None]:
         raise InputError(f"{text!r} names neither end of a range.", hint="Write 5:9, 5: or :9.")
     for part in (first, last):
         if part and not (part.isascii() and part.isdigit()):
-            raise InputError(f"{part!r} in the range {text!r} is not the number of a record.", hint="Write 5:9, 5: or :9.")
+            raise InputError(
+                f"{part!r} in the range {text!r} is not the number of a record.", hint="Write 5:9, 5: or :9."
+            )
     begin, end = int(first or 0), int(last) if last else None
     if end is not None and end < begin:
         raise InputError(f"the range {text!r} ends before it begins.", hint=f"Write {end}:{begin}.")

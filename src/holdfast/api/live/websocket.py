@@ -290,7 +290,9 @@ class Socket:
         if row.id in self._following:
             raise HttpError(409, f"this socket already follows run {row.id}.", code="conflict")
         if len(self._following) >= MOST_RUNS:
-            raise HttpError(409, f"this socket follows {MOST_RUNS} runs already, which is the limit.", code="conflict")
+            raise HttpError(
+                409, f"this socket follows {MOST_RUNS} runs already, which is the limit.", code="conflict"
+            )
         self._hub.require_room(self._settings.most_streams)
         patience = StreamTimeouts(beat=self._settings.heartbeat, life=self._settings.stream_life)
         source = follow_run(self._hub, service, row, follow.after, patience)

@@ -62,7 +62,7 @@ async def stream_ag_ui(call: ApiCall, flow: str, body: RunAgentInput) -> Respons
 
     `threadId` is the thread of the run, `runId` its idempotency key: the same request again follows the same
     run, from its beginning or after `Last-Event-ID`. A question that the caller may see ends the stream with
-    the outcome `interrupt`; entries of `resume` answer it as the caller, and the stream continues with the same
+    the outcome `interrupt`; entries of `resume` answer it as the caller, and the stream continues with that
     run. 422 for a request that does not fit, 409 for a question that is decided already; once the stream has
     begun, an error is the event `RUN_ERROR`."""
     given = body

@@ -108,7 +108,9 @@ async def get_person(call: ApiCall, person: str) -> PersonWire:
     """By id or address."""
     found = await (await _tables(call)).person(call.tenant, person)
     if found is None:
-        raise NotFoundError(f"{person!r} is not in the directory.", hint="GET /v1/directory/people lists them.")
+        raise NotFoundError(
+            f"{person!r} is not in the directory.", hint="GET /v1/directory/people lists them."
+        )
     return _person(found)
 
 

@@ -236,7 +236,9 @@ async def remove_person(who: str, tenant: str, *, store: str | None, json: bool)
 
     async with _open_store(store) as opened:
         if not await Registrar(opened).delete_person(tenant, who):
-            raise NotFoundError(f"{who!r} is not in the directory.", hint="`holdfast directory list` lists all.")
+            raise NotFoundError(
+                f"{who!r} is not in the directory.", hint="`holdfast directory list` lists all."
+            )
     print_entry({"deleted": who}, f"{who} is removed from the directory.", json=json)
     return Exit.ok
 
@@ -274,7 +276,9 @@ async def delete_circle(circle: str, tenant: str, *, store: str | None, json: bo
 
     async with _open_store(store) as opened:
         if not await Registrar(opened).delete_circle(tenant, circle):
-            raise NotFoundError(f"{circle!r} is not in the directory.", hint="`holdfast directory list` lists all.")
+            raise NotFoundError(
+                f"{circle!r} is not in the directory.", hint="`holdfast directory list` lists all."
+            )
     print_entry({"deleted": circle}, f"{circle} is removed from the directory.", json=json)
     return Exit.ok
 

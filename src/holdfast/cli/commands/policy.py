@@ -136,7 +136,8 @@ def _rule_json(rule: Rule) -> dict[str, Any]:
 
 def _print_check(found: dict[str, Any]) -> None:
     if found["problems"]:
-        print_line(found["error"] if found["file"] in found["error"] else f"{found['file']}: {found['error']}")
+        place = "" if found["file"] in found["error"] else f"{found['file']}: "
+        print_line(f"{place}{found['error']}")
         return
     count = len(found["rules"])
     print_line(f"{found['file']}: {'1 rule' if count == 1 else f'{count} rules'}, no problems.")

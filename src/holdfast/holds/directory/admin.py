@@ -190,7 +190,8 @@ class Registrar:
             kept = await self._store.document(tenant, kind, key)
             if kept is None and not new:
                 raise NotFoundError(
-                    f"there is no {kind} {clean_text(repr(key), 80)}.", hint="`holdfast directory list` lists them."
+                    f"there is no {kind} {clean_text(repr(key), 80)}.",
+                    hint="`holdfast directory list` lists them.",
                 )
             circle = Circle(key=key) if kept is None else msgspec.json.decode(kept.body, type=Circle)
             changed = msgspec.structs.replace(circle, members=tuple(dict.fromkeys(change(circle.members))))

@@ -160,7 +160,8 @@ def _read(path: Path) -> dict[str, PeopleOfTenant]:
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "it is not UTF-8"
         raise SettingsError(
-            f"the directory {path} cannot be read: {why}.", hint="Check HOLDFAST_DIRECTORY: a file, or `store`."
+            f"the directory {path} cannot be read: {why}.",
+            hint="Check HOLDFAST_DIRECTORY: a file, or `store`.",
         ) from error
     except (tomllib.TOMLDecodeError, msgspec.MsgspecError, ValueError) as error:
         raise SettingsError(

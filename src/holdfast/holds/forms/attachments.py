@@ -7,6 +7,7 @@ file. Files that are not part of the decision are released when the hold ends, a
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from hashlib import sha256
@@ -36,7 +37,6 @@ from holdfast.telemetry import log
 from holdfast.types.audit import canonical
 from holdfast.types.hold import HoldChange, HoldRow, Note
 from holdfast.types.ids import new_id
-from holdfast.types.own_threads import in_thread
 from holdfast.types.terms import Actor
 
 MAX_FILES: Final = 50
@@ -73,7 +73,7 @@ async def attach(
 
     Raises FormInvalidError for a file that the field does not accept, InputError if files cannot be
     stored."""
-    attachments, content = _attachment_store(ctx), await in_thread(_content, data)
+    attachments, content = _attachment_store(ctx), await asyncio.to_thread(_content, data)
     made: list[Reference] = []
 
     async def decide(row: HoldRow, now: int) -> HoldChange | None:
@@ -172,9 +172,8 @@ def _content(data: bytes | Path) -> bytes:
             # One byte more than the maximum is enough to refuse it.
             return file.read(MAX_FILE + 1)
     except (OSError, ValueError) as error:
-        raise InputError(
-            f"the file {data} cannot be read: {getattr(error, 'strerror', None) or error}."
-        ) from error
+        why = getattr(error, "strerror", None) or error
+        raise InputError(f"the file {data} cannot be read: {why}.") from error
 
 
 def _attachment_store(ctx: HoldContext) -> AttachmentStore:

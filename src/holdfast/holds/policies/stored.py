@@ -64,7 +64,9 @@ async def delete_policy(store: Store, tenant: str, name: str, *, by: str, people
     old = await store.document(tenant, KIND, name)
     if old is None:
         if not await confirm_removal(store, tenant, name, people):
-            raise NotFoundError(f"there is no policy {name!r} in this store.", hint="`holdfast policy list` lists them.")
+            raise NotFoundError(
+                f"there is no policy {name!r} in this store.", hint="`holdfast policy list` lists them."
+            )
         await _note(store, tenant, by, "policy_removal_confirmed", policy=name)
         return
     # The audit entry and the mark come first: a removal must never be missing from them.

@@ -336,8 +336,8 @@ def _doubt(execution: Exec, ctx: Context) -> SubstepDoubted:
 def _ignored(ctx: Context) -> None:
     """The code caught the end of its wait (`except:`, `finally: return`) and went on without an answer."""
     log.warning(
-        "node %r continued after its wait had been ended: its result is ignored, and it is entered again with "
-        "the answer. Let CancelledError pass: catch Exception, not everything",
+        "node %r continued after its wait had been ended: its result is ignored, and it is entered again "
+        "with the answer. Let CancelledError pass: catch Exception, not everything",
         ctx.node,
         extra={"run": ctx.run_id, "node": ctx.node},
     )

@@ -47,7 +47,7 @@ class CheckpointView:
             what = "differs from the stored one" if known else "is not stored"
             raise ConflictError(
                 f"checkpoint {name!r} {what}.",
-                hint="Checkpoints are written by the run. To continue from a changed one, fork it with a patch.",
+                hint="Checkpoints are written by the run. To continue from a changed one, fork with a patch.",
             )
 
     async def get(self, checkpoint_id: str) -> Plain | None:

@@ -48,7 +48,7 @@ def test_a_flag_that_there_is_not_is_refused_by_every_command(
 @pytest.mark.parametrize(
     ("words", "parts"),
     [
-        (("run", "{flow}", "--priority", "soon"), ("--priority", "not a valid int. See --help")),
+        (("run", "{flow}", "--priority", "soon"), ("--priority", "is not a whole number. See --help")),
         (("run", "{flow}", "--run-id", "17"), ("17",)),
         (("run", "{flow}", "--input", "{{"), ("--input is not JSON",)),
         (("runs", "--limit", "0"), ("--limit",)),

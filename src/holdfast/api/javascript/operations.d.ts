@@ -95,8 +95,8 @@ export interface Operations {
    * Send a message to a thread.
    *
    * If a run of it waits for input, the message is the answer: 200 and that run, which resumes (409 if several
-   * questions are open and none is named). Otherwise, and with `auto_resume_pending=false`, it starts a run of
-   * `flow` in the thread: 201.
+   * questions are open and none is named; 404 or 409 if the named one is not there or was decided). Otherwise,
+   * and with `auto_resume_pending=false`, it starts a run of `flow` in the thread: 201.
    */
   createThreadRun(thread: string, body?: ThreadRun, query?: CreateThreadRunQuery, options?: Options): Promise<RunDetail>;
   /**
@@ -593,8 +593,9 @@ export interface Operations {
    * Changes of the holds that you may see, as server-sent events.
    *
    * The id of each is its number in the tenant's audit; `Last-Event-ID` or `after` continues from
-   * there, without one it starts now, with the event `stream.opened` whose id is the current number. The
-   * numbers have gaps where you may not see a change.
+   * there, without one it starts now, with the event `stream.opened` whose id is the current number. A number
+   * that is not there yet, because the store was restored from a backup, counts as none. The numbers have gaps
+   * where you may not see a change.
    */
   streamHolds(query?: StreamHoldsQuery, options?: StreamOptions): EventStream<HoldEvent>;
   /**
@@ -1735,8 +1736,8 @@ export interface FailureWire {
 }
 
 /**
- * At one moment, over all tenants. Lags: the age of the oldest item that is due. `suspects`: runs whose
- * worker died and that have made no progress since. `timers`: waits for a time.
+ * At one moment, over all tenants. Lags: the age of the oldest item that is due. `suspects`: runs that
+ * lost two workers in a row without progress. `timers`: waits for a time.
  */
 export interface FiguresWire {
   at: string;

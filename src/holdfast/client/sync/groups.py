@@ -1365,6 +1365,7 @@ class Holds(Group):
 
         The id of each is its number in the tenant's audit; `Last-Event-ID` or `after` continues from
         there, without one it starts now, with the event `stream.opened` whose id is the current number.
+        A number that is not there yet, because the store was restored from a backup, counts as none.
         The numbers have gaps where you may not see a change."""
         request = request_of("GET", "/v1/holds/stream", query={"after": after})
         return self._stream(request)
@@ -2706,8 +2707,9 @@ class Threads(Group):
         """Send a message to a thread.
 
         If a run of it waits for input, the message is the answer: 200 and that run, which resumes (409
-        if several questions are open and none is named). Otherwise, and with
-        `auto_resume_pending=false`, it starts a run of `flow` in the thread: 201."""
+        if several questions are open and none is named; 404 or 409 if the named one is not there or was
+        decided). Otherwise, and with `auto_resume_pending=false`, it starts a run of `flow` in the
+        thread: 201."""
         request = request_of(
             "POST",
             "/v1/threads/{thread}/runs",

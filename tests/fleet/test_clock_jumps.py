@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import re
 from collections.abc import AsyncIterator
@@ -149,6 +150,33 @@ async def test_live_worker_keeps_its_run_when_the_clock_is_set_back(fleet: Fleet
         fleet.clock.advance(seconds=LEASE / 3)
         assert await fleet.store.extend([lease], TTL) == [True]
     assert (await fleet.store.get_run(run) or row).status is RunStatus.running
+
+
+@pytest.mark.parametrize("jump", [each for each in JUMPS if each > timedelta()], ids=str)
+async def test_live_worker_keeps_its_run_when_the_clock_is_set_forward(fleet: Fleet, jump: timedelta) -> None:
+    """Or when the machine slept: a worker that lives extends its leases before they count as expired."""
+    alive, dead = await fleet.claimed("alive"), await fleet.claimed("dead")
+    row = await fleet.store.get_run(alive)
+    assert row is not None
+    serving = asyncio.create_task(fleet.reaper.serve())
+    try:
+        await settled(fleet)
+        fleet.clock.set_by(jump)
+        for _ in range(6):
+            fleet.clock.advance(seconds=LEASE / 3)
+            await settled(fleet)
+            assert await fleet.store.extend([_lease(row)], TTL) == [True]
+        found = await fleet.store.get_run(dead)
+        assert found is not None
+        assert found.worker is None
+    finally:
+        serving.cancel()
+
+
+async def settled(fleet: Fleet) -> None:
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert fleet.clock.sleeping == 1
 
 
 async def test_leases_that_are_longer_than_the_reapers_own_are_left_alone(fleet: Fleet) -> None:

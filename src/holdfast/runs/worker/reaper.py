@@ -42,6 +42,7 @@ class Reaper:
         # Since when each lease that ends too late is known, unchanged, in seconds of the monotonic clock.
         self._seen: dict[tuple[int, int, int | None], float] = {}
         self._newest = 0
+        self._looked = 0.0  # at that time, in seconds of the monotonic clock
 
     async def sweep(self) -> list[RunRow]:
         await self._correct_times()
@@ -65,12 +66,20 @@ class Reaper:
         # First of all, too: the clock may have been set while no reaper looked.
         if self.store.now() < self._newest or not self._newest:
             await self.store.correct_ready_times()
-        self._newest = self.store.now()
+        self._newest, self._looked = self.store.now(), self.clock.monotonic()
         ahead = await self.store.leases_ahead(int(self._lease * MICROS), limit=BATCH)
         stale = await self._stale(ahead) if ahead else []
         self._seen = {each: since for each, since in self._seen.items() if each in set(map(_mark, ahead))}
         if stale and await self.store.expire_leases(stale):
             log.warning("%s leases end too late, the clock was set back: they are ended", len(stale))
+
+    def _has_leapt(self) -> bool:
+        """Whether the clock was set forward since the last sweep, by so much that leases of live workers may
+        have expired."""
+        if not self._newest:
+            return False
+        passed = self.clock.monotonic() - self._looked
+        return (self.store.now() - self._newest) / MICROS > passed + self.every
 
     async def _stale(self, ahead: list[RunRow]) -> list[RunRow]:
         """Leases that were not extended for as long as their worker asked for. By the monotonic clock: a live
@@ -92,10 +101,11 @@ class Reaper:
 
     async def serve(self) -> None:
         """Until cancelled. Raises StoreMovedError. After an outage every worker may extend its leases first:
-        those that expired while the store was unavailable are not deaths (D-33)."""
+        those that expired while the store was unavailable are not deaths (D-33). Nor are those that expired
+        because the clock was set forward, or the machine slept."""
         while True:
             try:
-                if self._away:
+                if self._away or self._has_leapt():
                     # Any cheap read: it shows whether the store answers again.
                     await self.store.next_timer()
                     self._away = False

@@ -173,10 +173,11 @@ class FileIdentity:
             self._log = os.open(self.wal_path, os.O_RDONLY | os.O_CLOEXEC)
         if log_file != self._wal:
             raise self._explain()
-        # A vacuum makes the file shorter, and a checkpoint the log.
-        if size < self._size and _lacks_pages(self._path, size):
+        # A vacuum makes the file shorter, and a checkpoint the log. Asked again: another thread may have seen
+        # them later than this one, and longer.
+        if size < self._size and self._locate()[1] < self._size and _lacks_pages(self._path):
             raise _replaced(self._path, "was cut off")
-        if (log_size < self.log_size or self.log_is_short) and _has_gap(self._log, log_size):
+        if (log_size < self.log_size or self.log_is_short) and _has_gap(self._log):
             raise self._log_cut_off()
         self._size, self.log_size, self.log_is_short = size, log_size, False
 
@@ -243,29 +244,27 @@ def _write_again(cur: Cursor) -> None:
         time.sleep(0.01)
 
 
-def _lacks_pages(path: str, size: int) -> bool:
+def _lacks_pages(path: str) -> bool:
     """Whether the database has more pages, by its header, than the file."""
     with Path(path).open("rb") as file:
         head = file.read(_HEAD)
-    page_size = int.from_bytes(head[16:18], "big")  # 1 means 65536
-    return (
-        len(head) < _HEAD
-        or int.from_bytes(head[28:32], "big") * (page_size if page_size > 1 else 65536) > size
-    )
+        size = os.fstat(file.fileno()).st_size
+    page_size = int.from_bytes(head[16:18], "big")
+    page_size = 65536 if page_size == 1 else page_size
+    return len(head) < _HEAD or int.from_bytes(head[28:32], "big") * page_size > size
 
 
-def _has_gap(log: int, size: int) -> bool:
+def _has_gap(log: int) -> bool:
     """Whether frames with the salts of the header follow one without them: what was between them is lost, and
     SQLite writes behind it."""
     head = os.pread(log, 32, 0)
     if head[:4] not in LOG_BEGINS:
         return False  # it was emptied
     step, salts, gap = int.from_bytes(head[8:12], "big") + _FRAME, head[16:24], False
-    for at in range(32, size - _FRAME, step):
+    for at in range(32, os.fstat(log).st_size - _FRAME, step):
         is_frame = os.pread(log, 8, at + 8) == salts
         if is_frame and gap:
-            # Another process may have begun the log anew meanwhile.
-            return os.pread(log, 32, 0) == head
+            return os.pread(log, 32, 0) == head  # otherwise another process has begun it anew meanwhile
         gap = gap or not is_frame
     return False
 

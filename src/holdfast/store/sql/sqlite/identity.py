@@ -151,9 +151,11 @@ class FileIdentity:
         other."""
         if self._index is None:
             return
-        with contextlib.suppress(FileNotFoundError):
+        try:
             if self._locate_index()[0] == self._index:
                 return
+        except FileNotFoundError:
+            pass
         raise self._index_gone()
 
     def check_files(self) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from pathlib import Path
@@ -15,34 +14,24 @@ import pytest
 from holdfast.store.blob.local import LocalBlobs, content_address
 from holdfast.types import own_threads
 from holdfast.types.own_threads import in_thread
+from tests.deadlines import HANG
 
 pytestmark = [pytest.mark.anyio, pytest.mark.covers("SAFE-HANDLER-05")]
 NAME = ContextVar("NAME", default="")
 
 
-@pytest.fixture
-def full(anyio_backend: str) -> Iterator[threading.Event]:
-    """Set at the end: the calls that have taken all threads of the loop return."""
-    end = threading.Event()
-    yield end
-    end.set()
-
-
-async def filled(end: threading.Event) -> None:
-    loop = asyncio.get_running_loop()
+async def test_values_are_stored_and_read_while_handlers_have_all_threads_of_the_loop(tmp_path: Path) -> None:
+    loop, end = asyncio.get_running_loop(), threading.Event()
     loop.set_default_executor(ThreadPoolExecutor(1))
-    for _ in range(3):
-        loop.run_in_executor(None, end.wait)
-
-
-async def test_values_are_stored_and_read_while_handlers_have_all_threads_of_the_loop(
-    full: threading.Event, tmp_path: Path
-) -> None:
-    await filled(full)
-    blobs = LocalBlobs(tmp_path)
-    digest = content_address(b"value")
-    await blobs.put(digest, b"value")
-    assert await blobs.get(digest) == b"value"
+    blobs, digest = LocalBlobs(tmp_path), content_address(b"value")
+    calls = [loop.run_in_executor(None, end.wait) for _ in range(3)]
+    try:
+        async with asyncio.timeout(HANG):
+            await blobs.put(digest, b"value")
+            assert await blobs.get(digest) == b"value"
+    finally:
+        end.set()
+        await asyncio.gather(*calls)
 
 
 async def test_work_has_the_context_of_its_caller_and_raises_what_it_raises() -> None:
@@ -54,7 +43,11 @@ async def test_work_has_the_context_of_its_caller_and_raises_what_it_raises() ->
 
 async def test_a_forked_child_does_not_use_the_threads_of_its_parent() -> None:
     await in_thread(os.getpid)
+    assert _pools_of_a_child() == 0
+
+
+def _pools_of_a_child() -> int:
     child = os.fork()
     if child == 0:
         os._exit(len(own_threads._pools))
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

@@ -183,7 +183,7 @@ def test_doctor_tells_versions_that_were_not_tested(
     assert odd["state"] == "warn"
     assert [each.split(" (")[0] for each in odd["about"]] == [
         "codex 0.12.0",
-        "gemini does not tell its version",
+        "gemini does not report its version",
     ]
     assert "ANTHROPIC_API_KEY" not in agents.calls("claude")[-1]["env"]
     # What stages get is an allow list with the agent's own key: test_backend_agents.

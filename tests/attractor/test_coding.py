@@ -135,10 +135,10 @@ async def test_a_stage_asks_a_person_before_it_uses_a_tool(
 async def test_an_approval_of_an_unknown_tool_fails_the_stage_before_the_model_is_asked(
     hf: Holdfast, tmp_path: Path, provider: Provider
 ) -> None:
-    text = a_stage(tmp_path, "tool_approval=shel")
+    text = a_stage(tmp_path, "tool_approval=publish")
     result = await run(hf, text, tmp_path / "logs", backend=backend(provider, kits=["coding"]))
     assert result.status == "fail"
-    assert "no tool 'shel'" in result.outcome.failure_reason
+    assert "no tool 'publish'" in result.outcome.failure_reason
     assert provider.seen == []
 
 

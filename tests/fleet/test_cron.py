@@ -105,9 +105,9 @@ def test_newest_of_very_many_is_found_at_once() -> None:
     [
         ({}, "a schedule has one of cron, every and at, and no time is given"),
         ({"cron": "@daily", "every": "1h"}, "and cron and every are given"),
-        ({"cron": "* * * *"}, "has 4 fields, not five: minute, hour, day of the month, month"),
-        ({"cron": "0 * * * * *"}, "has 6 fields, not five"),
-        ({"cron": "@never"}, "has 1 fields, not five"),
+        ({"cron": "* * * *"}, "does not have five fields: minute, hour, day of the month, month"),
+        ({"cron": "0 * * * * *"}, "does not have five fields"),
+        ({"cron": "@never"}, "does not have five fields"),
         ({"cron": "61 * * * *"}, "'61' is not a valid minute"),
         ({"cron": "0 24 * * *"}, "'24' is not a valid hour"),
         ({"cron": "0 0 0 * *"}, "'0' is not a valid day of the month"),

@@ -122,7 +122,7 @@ async def test_run_waits_when_its_code_catches_the_end_of_its_wait(
         result = await flow.run(on=hf)
         assert result.status in (RunStatus.pending_input, RunStatus.waiting)
         assert bank.paid == 0
-        assert any("went on after its wait had been ended" in r.getMessage() for r in caplog.records)
+        assert any("continued after its wait had been ended" in r.getMessage() for r in caplog.records)
         holds = await hf.holds()
         for hold in result.holds:
             await holds.resolve(PERSON, hold.id, "reject")

@@ -20,7 +20,7 @@ ROOT = Path(holdfast.__file__).parent
 # The attributes in which functions of users are kept, called or handed to a thread.
 DIRECT = re.compile(
     r"(?:(?:\w+\.)+(?:fn|_fn|custom|_callback)|handler\.probe|self\.when|judge\.judge)\("
-    r"|(?:to|in)_thread\(\s*[\w.]*(?:fn|_fn|custom|_callback|probe|when|judge)\b"
+    r"|(?:to|\bin)_thread\(\s*[\w.]*(?:fn|_fn|custom|_callback|probe|when|judge)\b"
 )
 # Where a direct call is right.
 FRAMES = {

@@ -239,10 +239,12 @@ class FleetSuite:
         result = await kit.store.fleet_figures(ages=AGES)
         assert (result.timers, result.next_timer, result.suspects) == (2, 10 * MICROS, 0)
         assert result.scheduled == [ScheduledFlow(flow="report", schedules=2, next_at=3)]
-        kit.clock.advance(seconds=61)
-        await kit.store.reclaim(limit=9, max_recoveries=9)
-        result = await kit.store.fleet_figures(ages=AGES)
-        assert (result.next_timer, result.suspects) == (0, 1)
+        for suspects in (0, 1):
+            kit.clock.advance(seconds=61)
+            await kit.store.reclaim(limit=9, max_recoveries=9)
+            result = await kit.store.fleet_figures(ages=AGES)
+            assert (result.next_timer, result.suspects) == (0, suspects)
+            await kit.claim(lease.run)
 
     @pytest.mark.covers("FLEET-OPS-01")
     async def test_messages_that_wait_are_counted(self, kit: StoreKit) -> None:
